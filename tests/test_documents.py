@@ -80,6 +80,14 @@ def test_source_files_exist_by_the_end_of_their_paths(document: str) -> None:
     assert [name for name in sorted(named) if not exists(name)] == []
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/correctness_issues").glob("*.md")), ids=lambda page: page.stem)
+def test_files_that_a_fix_names_exist(page: Path) -> None:
+    # Also those without backticks, in the last column.
+    cells = [line.split("|")[-2] for line in page.read_text().splitlines() if line.startswith("| ")]
+    named = {path for cell in cells for path in re.findall(r"(?<![\w/(.])[\w-]+(?:/[\w.-]+)+\.(?:rs|py)\b", cell)}
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
+
+
 def test_pages_that_sources_name_exist() -> None:
     named = {
         page for path in source_files() for page in re.findall(r"\bdocs/[\w/]+\.md\b", path.read_text(errors="replace"))

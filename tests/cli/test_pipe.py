@@ -75,8 +75,11 @@ def test_json_tells_who_did_what() -> None:
         (["--memory", "much", "md5"], "--memory 'much' is refused; give bytes from 1"),
         (["--memory", "1kB", "md5"], "--memory 1000 bytes are too few"),
         (["--workers", "0", "md5"], "--workers 0 is refused; give 1 to 4096"),
-        (["stats:i3"], "stats: dtype i3 must be one of i1"),
-        (["zstd:99"], "zstd: level 99 must be from -7 to 22"),
+        (["stats:i3"], "stats: dtype i3 is refused; give one of i1"),
+        (["zstd:99"], "zstd: level 99 is refused; give from -7 to 22"),
+        (["sha256,fast"], 'sha256 has no option "fast"; write sha256'),
+        (["find:"], "find: a pattern is empty; give patterns of 1 to 65536 bytes"),
+        (["md5", "md5"], "told apart by name; give it once"),
         (["--copy", "zstd"], "both write to the output; leave out one of them"),
         (["--order", "sorted"], "not one of input"),
     ],
@@ -159,7 +162,7 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 def test_help_says_which_orders_keep_that_of_the_input() -> None:
     words = " ".join(pipe("--help")[0].decode().split())
     assert "--memory SIZE upper limit on the memory used, such as 500MB" in words
-    assert "order of the output: input (default): that of the input; any: blocks are written as soon as" in words
+    assert "order of the output: input (default): that of the input; any: buffers are written as soon as" in words
     # As it says: results do not depend on it, and with two of them the output has the order of the input.
     data = random.Random(1).randbytes(3_000_000)
     for order in ("input", "any", "none", "output", "execution", "both"):

@@ -89,7 +89,7 @@ def test_records_are_those_of_the_framing() -> None:
     [
         (["--in", "none"], 3, "input 'none' does not exist; check the path"),
         (["--in", ""], 2, "--in: the path is empty"),
-        (["--in", "."], 3, "this is a folder: give the path of a file"),
+        (["--in", "."], 3, "input '.' is a folder; give the path of a file"),
         (["--out", "-"], 2, "--out: '-' is not a file"),
         (["--out", "none/out"], 3, "none/out: No such file or directory"),
         (["--force"], 2, "--force replaces the files of --out and --save-configuration, which are"),

@@ -90,6 +90,13 @@ def test_a_missing_folder_is_named_and_no_permission_is_blamed(store: Path, caps
         assert said == f"isochrony: {out.with_suffix(suffix)}: No such file or directory; check the path\n"
 
 
+def test_a_store_in_place_of_a_saved_plan_is_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder, kind in ((store, "a store"), (store.parent, "a folder")):
+        assert main(["run", str(folder)]) == 2
+        said = capsys.readouterr().err
+        assert said == f"isochrony: {folder} is {kind}; give the path of a plan's JSON file\n"
+
+
 def test_a_store_whose_making_was_interrupted_is_made_by_the_next_import(tmp_path: Path) -> None:
     # What a full disk leaves of the first import into a new store.
     store, source = tmp_path / "a.iso", tmp_path / "source"

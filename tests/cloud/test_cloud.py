@@ -352,7 +352,8 @@ def test_an_endpoint_without_encryption_is_refused_before_a_request(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://localhost:{cloud.line.port}@192.0.2.1")
     before = len(cloud.line.requests)
-    with pytest.raises(iso.StoreError, match=r"http://192.0.2.1 is not encrypted.*AWS_ALLOW_HTTP=true") as refused:
+    wanted = r"http://192.0.2.1 \(AWS_ENDPOINT_URL\) is not encrypted.*AWS_ALLOW_HTTP=true"
+    with pytest.raises(iso.StoreError, match=wanted) as refused:
         iso.open(cloud.url)
     assert refused.value.code == "bad_cloud_settings"
     check_secrets(refused.value)

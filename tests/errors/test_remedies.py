@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 import isochrony as iso
 from isochrony.cli.message_options import as_options
+from isochrony.errors.native import NBufferOSError, NBufferPermissionError
 
 SAMPLES = iso.scan(np.arange(100.0), rate=100)
 
@@ -158,11 +161,19 @@ def test_keys_of_signals_show_the_text_that_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "scheme"), [("sound:mic", "sound"), ("http://127.0.0.1:80", "http"), ("127.0.0.1:9", "127.0.0.1")]
+    ("address", "why"),
+    [
+        ("sound:mic", "unknown scheme 'sound'"),
+        ("http://127.0.0.1:80", "unknown scheme 'http'"),
+        ("127.0.0.1:9", "it has no scheme"),
+        ("localhost", "it has no scheme"),
+        ("localhost:9", "it has no scheme"),
+        ("[::1]:9", "it has no scheme"),
+    ],
 )
-def test_an_unknown_feed_address_is_named_before_missing_options(address: str, scheme: str) -> None:
+def test_an_unknown_feed_address_is_named_before_missing_options(address: str, why: str) -> None:
     said = raised(lambda: iso.listen(address), ValueError)
-    assert said.startswith(f"{address!r} is not a feed address: unknown scheme {scheme!r}; give udp://HOST:PORT, ")
+    assert said.startswith(f"{address!r} is not a feed address: {why}; give udp://HOST:PORT, ")
     assert "audio:NAME" in said and "seedlink://HOST:PORT/NET.STA.LOC.CHA" in said
     assert raised(lambda: iso.listen(3), ValueError).startswith("listen(3) is refused; give udp://")  # type: ignore[arg-type]
 
@@ -170,6 +181,31 @@ def test_an_unknown_feed_address_is_named_before_missing_options(address: str, s
 def test_a_feed_address_without_a_port_is_wrong_before_options_are_missing() -> None:
     said = raised(lambda: iso.listen("udp://foo"), ValueError)
     assert said.startswith("'udp://foo' is not a feed address: it has no host and port; give udp://HOST:PORT")
+
+
+def test_a_host_of_a_feed_that_has_no_address_is_named() -> None:
+    for call in (
+        lambda: iso.listen("udp://nowhere.invalid:9999", dtype="f4", rate=10),
+        lambda: SAMPLES.send("tcp://nowhere.invalid:9999"),
+    ):
+        said = raised(call, iso.OptionError)
+        assert said.startswith("cannot find the host nowhere.invalid: "), said
+        assert said.endswith("; check the name, or give an IP address")
+
+
+def test_an_option_of_a_feed_is_named_when_its_type_is_wrong() -> None:
+    def refused(**option: Any) -> str:
+        return raised(
+            lambda: iso.listen("udp://127.0.0.1:0", dtype="f4", rate=10, silence=0.1, **option), iso.OptionError
+        )
+
+    assert refused(buffer=None).startswith("buffer=None is refused; give a whole number of bytes, from 1")
+    assert refused(max_frame="1 MZ").startswith("max_frame='1 MZ' is refused; give bytes from 1")
+    assert refused(keep_late=1.5).startswith("keep_late=1.5 is refused; give a whole number of bytes, from 0")
+    assert refused(anyone="no") == "anyone='no' is refused; give True or False"
+    assert refused(bind=None) == "bind=None is refused; give True or False"
+    assert refused(unit=3).startswith("listen unit=3 is refused; give text")
+    assert refused(framing="raw2").startswith('framing="raw2" is refused; give "isochrony", "raw", or the type')
 
 
 def test_a_path_is_no_source_of_a_scan() -> None:
@@ -217,6 +253,50 @@ def test_a_missing_input_of_nbuffer_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_path_that_nbuffer_cannot_open_is_named(tmp_path: Path) -> None:
+    lost = tmp_path / "none" / "copy"
+    for call, kind, code, said in (
+        (
+            lambda: iso.nbuffer(b"abc", None, lost), FileNotFoundError, errno.ENOENT,
+            f"cannot open output '{lost}': No such file or directory; create its folder, or give another dst",
+        ),
+        (
+            lambda: iso.nbuffer(b"abc", None, [tmp_path]), IsADirectoryError, errno.EISDIR,
+            f"output '{tmp_path}' is a folder; give the path of a file",
+        ),
+        (
+            lambda: iso.nbuffer(tmp_path), IsADirectoryError, errno.EISDIR,
+            f"input '{tmp_path}' is a folder; give the path of a file",
+        ),
+        (
+            lambda: iso.nbuffer(tmp_path / ("a" * 300)), iso.NBufferError, errno.ENAMETOOLONG,
+            f"cannot open input '{tmp_path / ('a' * 300)}': File name too long; check the path, or give another src",
+        ),
+    ):  # fmt: skip
+        with pytest.raises(NBufferOSError) as caught:
+            call()
+        assert isinstance(caught.value, kind)
+        assert (str(caught.value), caught.value.errno) == (said, code)
+    with pytest.raises(iso.UsageError, match=r"input 'a\\x00b' is not a path \(embedded null byte\); give"):
+        iso.nbuffer("a\0b")
+
+
+def test_a_file_that_nbuffer_may_not_open_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever runs tests as root may open any file.
+    opened = os.open
+
+    def refuse(path: Any, *rest: Any) -> int:
+        if Path(path).name in ("secret", "locked"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, *rest)
+
+    monkeypatch.setattr(os, "open", refuse)
+    said = raised(lambda: iso.nbuffer("secret"), NBufferPermissionError)
+    assert said == "cannot open input 'secret': Permission denied; change its permissions, or give another src"
+    said = raised(lambda: iso.nbuffer(b"abc", None, tmp_path / "locked"), PermissionError)
+    assert said.endswith("locked': Permission denied; change its permissions, or give another dst")
+
+
 @pytest.mark.parametrize(
     ("step", "name", "how"),
     [
@@ -260,3 +340,59 @@ def test_explain_describes_how_results_depend_on_their_input() -> None:
     assert "samples[float64] of array at 100 Hz; settles after 132 samples (relative error 1e-9)" in text
     assert "; lookahead of 9 samples" in text
     assert "{" not in text
+
+
+def test_a_call_with_an_object_of_another_type_names_the_call_and_what_it_takes(tmp_path: Path) -> None:
+    given: Any = 5
+    for call, said in (
+        (lambda: iso.open(given), "open got int; give the path or URL of a store"),
+        (lambda: iso.verify(given), "verify got int; give the path or URL of a store"),
+        (lambda: iso.backup(given, tmp_path), "backup got int; give the path or URL of a store"),
+        (lambda: iso.backup(tmp_path, given), "backup dest= got int; give the path or URL of a store"),
+        (lambda: iso.prefetch(given), "prefetch got int; give a signal, or a selection of one"),
+    ):
+        assert raised(call, TypeError) == said
+    function: Any = iso.py(lambda s: s)
+    said = raised(lambda: SAMPLES.apply(function), iso.PlanError)
+    assert said.startswith("apply takes an operator class, got iso.py(<lambda>); write map(...)"), said
+
+
+def test_a_wrong_argument_of_a_step_names_the_method_of_a_plan() -> None:
+    steps: Any = SAMPLES
+    for call, said in (
+        (lambda: steps.delay(), "Plan.delay() missing"),
+        (lambda: steps.fir(numtaps=3), "Plan.fir() got an unexpected keyword argument 'numtaps'"),
+        (lambda: steps.rewindow(3, step=1), "Plan.rewindow() got an unexpected keyword argument 'step'"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert str(caught.value).startswith(said)
+
+
+def test_a_limit_of_memory_that_is_too_low_says_which_would_do() -> None:
+    plan = iso.scan(np.zeros(100_000), rate=1000).lowpass(10)
+    said = raised(lambda: plan.collect(memory=1000), iso.RunError)
+    assert "exceed memory=1000 bytes, the limit on the memory of queues and buffers (0 in use); raise memory= to" in said
+    assert int(said.removesuffix(" bytes or more").rpartition(" ")[2]) > 1000
+
+
+def test_a_dtype_of_numpy_that_signals_cannot_have_is_not_called_unknown(tmp_path: Path) -> None:
+    for samples in (np.array(["a"]), np.array([b"ab"]), np.array(["2026-01-01"], "M8[ns]"), np.zeros(1, "V8")):
+        said = raised(lambda samples=samples: iso.scan(samples, rate=10))
+        assert "is not supported; convert to one of bool, int8" in said, said
+    said = raised(lambda: iso.open(tmp_path / "a.iso", "x").create("x", dtype="U1", rate=1), TypeError)
+    assert "is not supported; convert to one of bool, int8" in said, said
+
+
+def test_an_expression_is_said_to_stand_for_values_of_the_run() -> None:
+    said = raised(lambda: SAMPLES.map(lambda s: s if s > 0 else -s))
+    assert "no truth value while a plan is built, since it stands for values that are computed when the plan" in said
+    said = raised(lambda: SAMPLES.map(lambda s: s[0]))
+    assert "use reductions, such as s.max(), or cut other windows with rewindow" in said, said
+
+
+def test_an_endpoint_that_is_no_url_names_the_variable_and_not_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "10.0.0.1:9000")
+    said = raised(lambda: iso.open("s3://bucket/water.iso"), iso.StoreError)
+    assert "the endpoint (AWS_ENDPOINT_URL) is not a URL: " in said, said
+    assert "; check its environment variables (AWS_ACCESS_KEY_ID, " in said and "10.0.0.1" not in said, said

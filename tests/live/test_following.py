@@ -214,6 +214,8 @@ def test_it_ends_when_the_signal_is_sealed_or_after_a_silence(tmp_path: Path) ->
         begun = time.monotonic()
         assert iso.scan(iso.follow(reading["mic"], start=200, silence=0.3)).count().collect() == 800
         assert 0.3 <= time.monotonic() - begun < 5
+        # 0: what is stored, then the end.
+        assert iso.scan(iso.follow(reading["mic"], silence=0)).count().collect() == 1000
         assert thread.is_alive()
         signal.append(np.arange(500, dtype="i4"))
         signal.seal()

@@ -206,8 +206,8 @@ def test_a_writer_that_paused_is_read_on_although_it_does_not_catch_up(tmp_path:
 
 
 def test_illegal_latenesses_are_refused() -> None:
-    def listen(**options: Any) -> None:
-        iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100, **options)
+    def listen(**options: Any) -> Any:
+        return iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100, **options)
 
     with pytest.raises(OptionError, match=r"lateness=0.01 is refused; give at least reorder=0.05 seconds"):
         listen(lateness=0.01)
@@ -217,6 +217,7 @@ def test_illegal_latenesses_are_refused() -> None:
         listen(lateness=-1.0)
     with pytest.raises(OptionError, match="keep_late"):
         listen(keep_late=-1)
+    assert listen(buffer="64kB", max_frame="1kB", keep_late="1kB").counts["samples"] == 0
     for name in ("lateness", "silence", "reorder", "step"):
         for value in (True, "0.5", float("nan")):
             remedy = rf"{name}={value!r} is refused; give a finite number of seconds"

@@ -274,12 +274,16 @@ def test_plans_may_be_given_as_a_list() -> None:
     assert len(table) == 4
     assert iso.run(plans).report.operators
     for wrong, message in (
-        (([],), "nothing given where plans"),
-        ((plans, plans), "list given where plans"),
-        (([1],), "int given where plans"),
+        (([],), "got no plan; give plans, such as iso.scan(signal)"),
+        ((), "got no plan; give plans, such as iso.scan(signal)"),
+        ((plans, plans), "got list as argument 1; give plans, such as iso.scan(signal)"),
+        ((plans[0], 1), "got int as argument 2; give plans, such as iso.scan(signal)"),
+        (([1],), "got int; give plans, such as iso.scan(signal)"),
     ):
-        with pytest.raises(iso.PlanError, match=message):
-            iso.collect(*wrong)  # type: ignore[arg-type]
+        for call in (iso.collect, iso.run):
+            with pytest.raises(iso.PlanError) as caught:
+                call(*wrong)  # type: ignore[operator]
+            assert str(caught.value) == f"{call.__name__} {message}"
 
 
 def test_saved_plans_cannot_name_tables_in_memory(store: iso.Store) -> None:

@@ -120,6 +120,8 @@ def test_what_rust_does_not_know_is_an_error() -> None:
         _native._effective_options(RunOptions({"speed": 3}))
     with pytest.raises(TypeError, match="'speed' is not a run option; give one of workers, tolerance"):
         iso.scan(np.arange(4.0), rate=1).collect(speed=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"'wrokers' is not a run option \(did you mean workers\?\); give one of"):
+        iso.scan(np.arange(4.0), rate=1).collect(wrokers=2)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
@@ -153,11 +155,26 @@ def test_is_a_flag_of_the_command_line_with_the_same_help() -> None:
         default = {"tolerance": " (default: 0)"}.get(name, "")
         shown = option.metavar or (option.is_setting and option.default is False)
         wanted = {
-            f"--{name}": option.help + default if shown else None,
+            f"--{name}": (option.flag_help or option.help) + default if shown else None,
             f"--no-{name}": f"do not {option.help}" if option.is_setting and option.default is True else None,
         }
         assert {flag: flags.get(flag) for flag in wanted} == wanted
     assert flags["--no-optimise"] and flags["--workers"] and "--control" not in flags
+
+
+def test_a_docstring_has_forms_that_python_takes_and_a_flag_those_of_its_text() -> None:
+    document = Plan.collect.__doc__ or ""
+    for name, in_python, as_text in (
+        ("paths", '{"/home/me/data": "/mnt/data"}', "/home/me/data=/mnt/data"),
+        ("scale", "(1, 8)", "1,8"),
+        ("tune", "True: adapt", "yes: adapt"),
+    ):
+        option = OPTIONS[name]
+        assert in_python in option.help and in_python in document
+        assert as_text in option.flag_help and as_text not in document
+    assert OPTIONS["paths"].check("paths", {"/home/me/data": "/mnt/data"}) == {"/home/me/data": "/mnt/data"}
+    assert OPTIONS["paths"].parse("/home/me/data=/mnt/data") == {"/home/me/data": "/mnt/data"}
+    assert OPTIONS["scale"].check("scale", (1, 8)) == OPTIONS["scale"].parse("1,8") == (1, 8)
 
 
 def test_the_default_that_help_states_is_that_of_rust() -> None:

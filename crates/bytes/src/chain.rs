@@ -82,7 +82,7 @@ impl Chain {
     /// Processors by name, such as `"stats:<i2"`, `"zstd:3"`.
     ///
     /// # Errors
-    /// [`BytesError::Unknown`], [`BytesError::Parameter`], and as [`new`](Self::new).
+    /// [`BytesError::Unknown`], errors of a processor's parameters, and as [`new`](Self::new).
     pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Self, BytesError> {
         let named = names
             .iter()
@@ -185,7 +185,7 @@ impl Chain {
     /// Those of the processors.
     pub fn scan(&self, piece: Piece<'_>, part: &mut Part) -> Result<(), BytesError> {
         if part.parts.len() != self.entries.len() {
-            return Err(BytesError::Foreign);
+            return Err(BytesError::OtherChain);
         }
         part.scanned = None;
         part.out.clear();
@@ -247,7 +247,7 @@ impl Chain {
         state: &mut State,
     ) -> Result<JoinOutcome, BytesError> {
         if part.parts.len() != self.entries.len() || state.states.len() != self.entries.len() {
-            return Err(BytesError::Foreign);
+            return Err(BytesError::OtherChain);
         }
         if piece.offset != state.next {
             return Err(BytesError::OutOfOrder {
@@ -289,7 +289,7 @@ impl Chain {
     /// Those of the processors, if the stream is incomplete.
     pub fn finish(&self, state: &mut State) -> Result<Vec<Outcome>, BytesError> {
         if state.states.len() != self.entries.len() {
-            return Err(BytesError::Foreign);
+            return Err(BytesError::OtherChain);
         }
         state.out.clear();
         self.entries

@@ -1,82 +1,80 @@
 //! Errors of processors.
 
 /// An error of this crate.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BytesError {
     /// Unknown processor name.
     #[error("there is no processor {name:?}; give one of {known}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The known names.
-        known: String,
-    },
+    Unknown { name: String, known: String },
     /// An illegal parameter of a processor.
-    #[error("{processor}: {parameter}={got} must be {allowed}; change {parameter}")]
+    #[error("{processor}: {parameter}={got} is refused; give {allowed}")]
     Parameter {
-        /// The processor.
         processor: String,
-        /// The parameter.
         parameter: String,
-        /// Its value.
         got: String,
-        /// Its legal values.
         allowed: String,
     },
-    /// Two results with the same name.
-    #[error(
-        "{name:?} is given twice; results are told apart by name, so give it once or name them yourself"
-    )]
-    NamedTwice {
-        /// The name.
-        name: String,
+    /// A processor's name lacks its argument.
+    #[error("{processor} needs {missing}; write {form}")]
+    MissingArgument {
+        processor: String,
+        missing: &'static str,
+        form: String,
     },
+    /// A processor's name has an argument that it does not take.
+    #[error("{processor} takes no argument, got {argument:?}; write {form}")]
+    UnexpectedArgument {
+        processor: String,
+        argument: String,
+        form: String,
+    },
+    /// An option that the processor does not have.
+    #[error("{processor} has no option {option:?}; write {form}")]
+    UnknownOption {
+        processor: String,
+        option: String,
+        form: String,
+    },
+    /// Patterns that cannot be searched for.
+    #[error("{processor}: {fault}; give {allowed}")]
+    Patterns {
+        processor: String,
+        fault: String,
+        allowed: String,
+    },
+    /// Two results with the same name. [`Chain::new`](crate::Chain::new) names them otherwise.
+    #[error("{name:?} is given twice, but results are told apart by name; give it once")]
+    NamedTwice { name: String },
     /// Two processors make output.
     #[error(
         "{first:?} and {second:?} both write output, but a stream has only one output; run them one after the other"
     )]
-    TwoOutputs {
-        /// The first.
-        first: String,
-        /// The second.
-        second: String,
-    },
+    TwoOutputs { first: String, second: String },
     /// The part or state is of another chain.
     #[error(
         "the part or state belongs to another chain of processors; create both with the chain that uses them"
     )]
-    Foreign,
+    OtherChain,
     /// A buffer was joined twice, or before an earlier one.
     #[error(
         "got the buffer at byte {got}, expected the one at byte {expected}; join each buffer once, in stream order"
     )]
-    OutOfOrder {
-        /// Offset of the next buffer.
-        expected: u64,
-        /// Offset of this one.
-        got: u64,
-    },
+    OutOfOrder { expected: u64, got: u64 },
     /// A buffer was joined with a part that scanned another.
     #[error(
         "the buffer at byte {offset} is joined with a part that scanned another buffer; scan this buffer with the part first"
     )]
-    NotScanned {
-        /// Offset of the buffer.
-        offset: u64,
-    },
+    NotScanned { offset: u64 },
     /// The stream ends within a sample.
     #[error(
         "{processor}: the stream ends inside a sample, with {bytes} of its {size} bytes at byte {offset}; check the dtype, or remove the incomplete sample"
     )]
     PartialSample {
-        /// The processor.
         processor: &'static str,
-        /// Where the sample begins.
         offset: u64,
-        /// Bytes present.
         bytes: usize,
-        /// Bytes of a sample.
         size: usize,
     },
     /// A sample is out of the output type's range.
@@ -84,13 +82,9 @@ pub enum BytesError {
         "{processor}: the sample at byte {offset} becomes {value}, which {dtype} cannot hold; choose a wider type, change scale or offset, or ask to saturate"
     )]
     OutOfRange {
-        /// The processor.
         processor: &'static str,
-        /// Where the sample begins.
         offset: u64,
-        /// Its converted value.
         value: String,
-        /// The output type.
         dtype: &'static str,
     },
     /// Malformed input.
@@ -98,11 +92,8 @@ pub enum BytesError {
         "{processor}: the buffer at byte {offset} cannot be decompressed: {reason}; check that the stream is complete and in this format"
     )]
     Corrupt {
-        /// The processor.
         processor: &'static str,
-        /// Offset in the compressed stream.
         offset: u64,
-        /// The library's message.
         reason: String,
     },
     /// A compressed stream is truncated.
@@ -110,9 +101,7 @@ pub enum BytesError {
         "{processor}: the stream ends at byte {offset}, within a compressed frame, so it was cut off; fetch it again"
     )]
     CutOff {
-        /// The processor.
         processor: &'static str,
-        /// Length of the compressed stream.
         offset: u64,
     },
     /// Compression failed.
@@ -120,11 +109,8 @@ pub enum BytesError {
         "{processor}: the buffer at byte {offset} could not be compressed: {reason}; use smaller buffers, or a lower level"
     )]
     Compress {
-        /// The processor.
         processor: &'static str,
-        /// Offset of the buffer.
         offset: u64,
-        /// The library's message.
         reason: String,
     },
 }
@@ -136,9 +122,13 @@ impl BytesError {
         match self {
             Self::Unknown { .. } => "unknown_processor",
             Self::Parameter { .. } => "parameter",
+            Self::MissingArgument { .. } => "missing_argument",
+            Self::UnexpectedArgument { .. } => "unexpected_argument",
+            Self::UnknownOption { .. } => "unknown_option",
+            Self::Patterns { .. } => "patterns",
             Self::NamedTwice { .. } => "named_twice",
             Self::TwoOutputs { .. } => "two_outputs",
-            Self::Foreign => "foreign",
+            Self::OtherChain => "other_chain",
             Self::OutOfOrder { .. } => "out_of_order",
             Self::NotScanned { .. } => "not_scanned",
             Self::PartialSample { .. } => "partial_sample",
@@ -149,7 +139,7 @@ impl BytesError {
         }
     }
 
-    /// Offset in the stream. Of several errors, report the first in the stream.
+    /// Offset of the error in the stream; of several errors callers report the one with the smallest.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -162,9 +152,13 @@ impl BytesError {
             | Self::OutOfOrder { got: offset, .. } => Some(*offset),
             Self::Unknown { .. }
             | Self::Parameter { .. }
+            | Self::MissingArgument { .. }
+            | Self::UnexpectedArgument { .. }
+            | Self::UnknownOption { .. }
+            | Self::Patterns { .. }
             | Self::NamedTwice { .. }
             | Self::TwoOutputs { .. }
-            | Self::Foreign => None,
+            | Self::OtherChain => None,
         }
     }
 }
@@ -176,7 +170,7 @@ mod tests {
     #[test]
     fn every_message_says_what_where_and_how_to_mend_it() {
         let processor = "stats";
-        let examples: [(BytesError, &[&str]); 12] = [
+        let examples: [(BytesError, &[&str]); 16] = [
             (
                 BytesError::Unknown {
                     name: "sha3".into(),
@@ -191,7 +185,42 @@ mod tests {
                     got: "99".into(),
                     allowed: "from -7 to 22".into(),
                 },
-                &["zstd", "level=99", "from -7 to 22", "change level"],
+                &["zstd: level=99 is refused", "give from -7 to 22"],
+            ),
+            (
+                BytesError::MissingArgument {
+                    processor: processor.into(),
+                    missing: "a dtype",
+                    form: "stats:DTYPE".into(),
+                },
+                &["stats needs a dtype", "write stats:DTYPE"],
+            ),
+            (
+                BytesError::UnexpectedArgument {
+                    processor: "md5".into(),
+                    argument: "x".into(),
+                    form: "md5".into(),
+                },
+                &["md5 takes no argument, got \"x\"", "write md5"],
+            ),
+            (
+                BytesError::UnknownOption {
+                    processor: "unzstd".into(),
+                    option: "level".into(),
+                    form: "unzstd[,window=LOG]".into(),
+                },
+                &[
+                    "unzstd has no option \"level\"",
+                    "write unzstd[,window=LOG]",
+                ],
+            ),
+            (
+                BytesError::Patterns {
+                    processor: "find".into(),
+                    fault: "a pattern is empty".into(),
+                    allowed: "patterns of 1 to 65536 bytes".into(),
+                },
+                &["find: a pattern is empty", "give patterns of 1 to"],
             ),
             (
                 BytesError::NamedTwice { name: "md5".into() },
@@ -204,7 +233,7 @@ mod tests {
                 },
                 &["\"zstd\"", "\"gzip\"", "one after the other"],
             ),
-            (BytesError::Foreign, &["another chain", "create both"]),
+            (BytesError::OtherChain, &["another chain", "create both"]),
             (
                 BytesError::OutOfOrder {
                     expected: 4,
@@ -263,16 +292,20 @@ mod tests {
             let position = match error {
                 BytesError::Unknown { .. } => 0,
                 BytesError::Parameter { .. } => 1,
-                BytesError::NamedTwice { .. } => 2,
-                BytesError::TwoOutputs { .. } => 3,
-                BytesError::Foreign => 4,
-                BytesError::OutOfOrder { .. } => 5,
-                BytesError::NotScanned { .. } => 6,
-                BytesError::PartialSample { .. } => 7,
-                BytesError::OutOfRange { .. } => 8,
-                BytesError::Corrupt { .. } => 9,
-                BytesError::CutOff { .. } => 10,
-                BytesError::Compress { .. } => 11,
+                BytesError::MissingArgument { .. } => 2,
+                BytesError::UnexpectedArgument { .. } => 3,
+                BytesError::UnknownOption { .. } => 4,
+                BytesError::Patterns { .. } => 5,
+                BytesError::NamedTwice { .. } => 6,
+                BytesError::TwoOutputs { .. } => 7,
+                BytesError::OtherChain => 8,
+                BytesError::OutOfOrder { .. } => 9,
+                BytesError::NotScanned { .. } => 10,
+                BytesError::PartialSample { .. } => 11,
+                BytesError::OutOfRange { .. } => 12,
+                BytesError::Corrupt { .. } => 13,
+                BytesError::CutOff { .. } => 14,
+                BytesError::Compress { .. } => 15,
             };
             assert_eq!(position, at);
             let text = error.to_string();

@@ -168,7 +168,7 @@ pub(crate) trait DynProcessor: Send + Sync {
 
 /// Fails for another chain's data.
 fn own<T: 'static>(any: &mut dyn Any) -> Result<&mut T, BytesError> {
-    any.downcast_mut().ok_or(BytesError::Foreign)
+    any.downcast_mut().ok_or(BytesError::OtherChain)
 }
 
 impl<P: Processor> DynProcessor for P {

@@ -18,7 +18,7 @@ use crate::convert::{Conversion, convert};
 use crate::digest::{Algorithm, digest};
 use crate::processor::AnyProcessor;
 use crate::samples::DTYPES;
-use crate::search::{Search, search};
+use crate::search::{Search, named_search};
 use crate::{BytesError, compress, stats};
 
 const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, gunzip, convert:FROM:TO, count:PATTERN, find:PATTERN";
@@ -59,16 +59,45 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// How the name is written, with an example.
+    fn form(&self) -> String {
+        match self.name {
+            "stats" => format!("stats:DTYPE, such as stats:<i2; DTYPE is {DTYPES}"),
+            "zstd" => "zstd[:LEVEL], such as zstd:3".into(),
+            "gzip" => "gzip[:LEVEL], such as gzip:6".into(),
+            "unzstd" => "unzstd[,window=LOG], such as unzstd,window=27".into(),
+            "convert" => {
+                "convert[,scale=X][,offset=X][,saturate]:FROM:TO, such as convert:<i2:<f4".into()
+            }
+            "count" => "count[,overlapping][,ignore-case]:PATTERN, such as count:needle".into(),
+            "find" => {
+                "find[,keep=N][,overlapping][,ignore-case]:PATTERN, such as find:needle".into()
+            }
+            name => name.into(),
+        }
+    }
+
     /// The required argument.
-    fn wanted(&self, parameter: &str, allowed: &str) -> Result<&'a str, BytesError> {
-        self.argument
-            .ok_or_else(|| self.refuse(parameter, "nothing", allowed))
+    fn wanted(&self, missing: &'static str) -> Result<&'a str, BytesError> {
+        self.argument.ok_or_else(|| BytesError::MissingArgument {
+            processor: self.name.into(),
+            missing,
+            form: self.form(),
+        })
+    }
+
+    fn unknown_option(&self, option: &str) -> BytesError {
+        BytesError::UnknownOption {
+            processor: self.name.into(),
+            option: option.into(),
+            form: self.form(),
+        }
     }
 
     /// Checks that there are no options.
     fn check_no_options(&self) -> Result<(), BytesError> {
         match self.options.first() {
-            Some((option, _)) => Err(self.refuse("option", option, "left out: there are none")),
+            Some((option, _)) => Err(self.unknown_option(option)),
             None => Ok(()),
         }
     }
@@ -76,7 +105,11 @@ impl<'a> Text<'a> {
     /// Checks that there is no argument.
     fn check_no_argument(&self) -> Result<(), BytesError> {
         match self.argument {
-            Some(argument) => Err(self.refuse("argument", argument, "left out: there is none")),
+            Some(argument) => Err(BytesError::UnexpectedArgument {
+                processor: self.name.into(),
+                argument: argument.into(),
+                form: self.form(),
+            }),
             None => Ok(()),
         }
     }
@@ -96,7 +129,7 @@ impl<'a> Text<'a> {
         text: Option<&str>,
         allowed: &str,
     ) -> Result<T, BytesError> {
-        let text = text.unwrap_or("nothing");
+        let text = text.unwrap_or_default();
         text.parse()
             .map_err(|_| self.refuse(parameter, text, allowed))
     }
@@ -104,7 +137,7 @@ impl<'a> Text<'a> {
     fn flag(&self, option: &str, value: Option<&str>) -> Result<bool, BytesError> {
         match value {
             None => Ok(true),
-            Some(value) => Err(self.refuse(option, value, "given without a value")),
+            Some(value) => Err(self.refuse(option, value, "it without a value")),
         }
     }
 }
@@ -119,7 +152,7 @@ pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
     match text.name {
         "stats" => {
             text.check_no_options()?;
-            let (dtype, order) = text.dtype(text.wanted("dtype", DTYPES)?)?;
+            let (dtype, order) = text.dtype(text.wanted("a dtype")?)?;
             stats::statistics(dtype, order)
         }
         "zstd" => {
@@ -136,7 +169,7 @@ pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
             for &(option, value) in &text.options {
                 match option {
                     "window" => window = text.number(option, value, "a whole number")?,
-                    _ => return Err(text.refuse("option", option, "window=LOG")),
+                    _ => return Err(text.unknown_option(option)),
                 }
             }
             compress::unzstd(window)
@@ -175,27 +208,25 @@ fn level(
 }
 
 fn conversion(text: &Text<'_>) -> Result<AnyProcessor, BytesError> {
-    let allowed = "two dtypes, as in convert:<i2:<f4";
-    let argument = text.wanted("dtypes", allowed)?;
+    let argument = text.wanted("two dtypes")?;
     let (from, to) = argument
         .split_once(':')
-        .ok_or_else(|| text.refuse("dtypes", argument, allowed))?;
+        .ok_or_else(|| text.refuse("dtypes", argument, "two, as in convert:<i2:<f4"))?;
     let mut conversion = Conversion::new(text.dtype(from)?, text.dtype(to)?);
     for &(option, value) in &text.options {
         match option {
             "scale" => conversion.scale = text.number(option, value, "a number")?,
             "offset" => conversion.offset = text.number(option, value, "a number")?,
             "saturate" => conversion.saturate = text.flag(option, value)?,
-            _ => return Err(text.refuse("option", option, "scale=X, offset=X or saturate")),
+            _ => return Err(text.unknown_option(option)),
         }
     }
     convert(conversion)
 }
 
 fn patterns(text: &Text<'_>) -> Result<AnyProcessor, BytesError> {
-    let allowed = "the bytes to look for, as in count:needle";
     let mut wanted = Search {
-        patterns: unescape(text, text.wanted("pattern", allowed)?)?,
+        patterns: unescape(text, text.wanted("a pattern")?)?,
         keep: if text.name == "find" { KEEP } else { 0 },
         ..Search::default()
     };
@@ -206,13 +237,10 @@ fn patterns(text: &Text<'_>) -> Result<AnyProcessor, BytesError> {
             "keep" if text.name == "find" => {
                 wanted.keep = text.number(option, value, "a whole number")?;
             }
-            _ if text.name == "find" => {
-                return Err(text.refuse("option", option, "keep=N, overlapping or ignore-case"));
-            }
-            _ => return Err(text.refuse("option", option, "overlapping or ignore-case")),
+            _ => return Err(text.unknown_option(option)),
         }
     }
-    search(wanted)
+    named_search(text.name, wanted)
 }
 
 fn unescape(text: &Text<'_>, argument: &str) -> Result<Vec<Vec<u8>>, BytesError> {

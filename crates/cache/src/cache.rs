@@ -4,10 +4,11 @@ use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::changes::{Change, Manifest, Sequence, manifest};
+use crate::clear::ClearReport;
 use crate::error::{CacheError, IoContext, is_full};
 use crate::folder::remove;
 use crate::index::PIECE_BYTES;
-use crate::info::{CacheInfo, ClearReport};
+use crate::info::CacheInfo;
 use crate::journal::{ObjectId, Op, Settings};
 use crate::key::ObjectKey;
 use crate::locks::lock_pinned;

@@ -1,12 +1,14 @@
+//! [`CacheInfo`]: state and counters of a cache.
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::CacheError;
-use crate::journal::Op;
-use crate::locks::{UnlinkOutcome, is_alive, is_unlocked, unlink_unpinned};
+use crate::locks::{is_alive, is_unlocked};
 use crate::state::StateGuard;
 use isochrony_placement::EvictionPolicy;
 
-/// State and counters of a cache since its creation, without those that a killed process had not recorded.
+/// State of a cache, or of the handle where a field says so, and counters since its creation; counts that a process had
+/// not recorded when it was killed are missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CacheInfo {
@@ -44,19 +46,6 @@ pub struct CacheInfo {
     pub resets: u64,
 }
 
-/// Result of clearing a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ClearReport {
-    /// Deleted objects.
-    pub removed_objects: u64,
-    /// Their bytes.
-    pub removed_bytes: u64,
-    /// Objects that are pinned.
-    pub kept_objects: u64,
-    /// Their bytes.
-    pub kept_bytes: u64,
-}
-
 impl StateGuard<'_> {
     pub(crate) fn info(&self) -> Result<CacheInfo, CacheError> {
         let index = &self.index;
@@ -89,27 +78,5 @@ impl StateGuard<'_> {
             oldest: index.objects.values().map(|object| object.created).min(),
             resets: self.resets,
         })
-    }
-
-    pub(crate) fn clear(&mut self) -> Result<ClearReport, CacheError> {
-        let (mut cleared, mut removed) = (ClearReport::default(), Vec::new());
-        for (id, object) in &self.index.objects {
-            match unlink_unpinned(&self.inner.folder.object(&object.digest)) {
-                UnlinkOutcome::Done => {
-                    cleared.removed_objects += 1;
-                    cleared.removed_bytes += object.allocated;
-                    removed.push(Op::Removed {
-                        object: *id,
-                        evicted: false,
-                    });
-                }
-                UnlinkOutcome::InUse => {
-                    cleared.kept_objects += 1;
-                    cleared.kept_bytes += object.allocated;
-                }
-            }
-        }
-        self.commit(removed)?;
-        Ok(cleared)
     }
 }

@@ -47,6 +47,7 @@
 mod cache;
 mod changes;
 mod check;
+mod clear;
 mod error;
 mod folder;
 #[cfg(feature = "fuzzing")]
@@ -69,8 +70,9 @@ mod state;
 pub use cache::{Cache, CacheOptions};
 pub use changes::{Change, Manifest, ManifestEntry, Sequence};
 pub use check::Check;
+pub use clear::ClearReport;
 pub use error::CacheError;
-pub use info::{CacheInfo, ClearReport};
+pub use info::CacheInfo;
 pub use isochrony_placement::EvictionPolicy;
 pub use key::{FileVersion, ObjectKey};
 pub use map::Mapping;

@@ -1,5 +1,6 @@
 //! Clients of object stores, by URL. Credentials come from environment variables, files that these name, or the cloud's
-//! metadata service, and are never part of a URL, sent elsewhere or shown.
+//! metadata service, and are never part of a URL, sent elsewhere or shown. An endpoint without TLS is refused unless it
+//! is local or a variable allows it ([`allows_http`]).
 
 use std::net::IpAddr;
 use std::sync::{Arc, Once};
@@ -30,7 +31,7 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// Variables with credentials, for messages.
+    /// Environment variables that configure the service, for messages; empty for a web server, which has none.
     pub(crate) fn variables(self) -> &'static str {
         match self {
             Self::S3 => {
@@ -42,7 +43,7 @@ impl Service {
             Self::Azure => {
                 "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; AZURE_SKIP_SIGNATURE=true for public containers"
             }
-            Self::Http | Self::Custom => "the server's own rules",
+            Self::Http | Self::Custom => "",
         }
     }
 
@@ -84,7 +85,11 @@ impl Location {
             "gs" => Service::Gcs,
             "az" | "abfs" | "abfss" => Service::Azure,
             "http" | "https" => Service::Http,
-            other => return Err(bad(&format!("its scheme {other} is not known"))),
+            other => {
+                return Err(bad(&format!(
+                    "its scheme is {other}, expected s3, s3a, gs, az, abfs, abfss, http or https"
+                )));
+            }
         };
         if host.is_empty() {
             return Err(bad("it names no bucket or host"));
@@ -101,7 +106,7 @@ impl Location {
         })
     }
 
-    /// Makes no request.
+    /// Builds the client; sends no request.
     pub(crate) fn client(&self) -> Result<Arc<dyn ObjectStore>, CloudError> {
         provide_tls();
         let (service, base) = (self.service, self.base.as_str());
@@ -113,10 +118,13 @@ impl Location {
             Service::S3 => {
                 let builder = AmazonS3Builder::from_env().with_url(base);
                 let value = |key: S3Key| builder.get_config_value(&key);
-                let endpoint = value(S3Key::S3Endpoint).or_else(|| value(S3Key::Endpoint));
+                let endpoint = value(S3Key::S3Endpoint)
+                    .map(|url| Endpoint::new("AWS_ENDPOINT_URL_S3", url))
+                    .or_else(|| Some(Endpoint::new("AWS_ENDPOINT_URL", value(S3Key::Endpoint)?)));
                 let permission = value(S3Key::Client(ClientConfigKey::AllowHttp));
-                let http = Permission::of("AWS_ALLOW_HTTP", permission, service)?;
-                let options = options().with_allow_http(http.admits(endpoint.as_deref(), service)?);
+                let permission = BooleanVariable::of("AWS_ALLOW_HTTP", permission, service)?;
+                let http = allows_http(&permission, endpoint.as_ref(), service)?;
+                let options = options().with_allow_http(http);
                 let builder = builder.with_retry(retry()).with_client_options(options);
                 let client = builder.clone().build().map_err(settings)?;
                 let marked = MarkedProvider::new(client.credentials());
@@ -125,10 +133,13 @@ impl Location {
             Service::Gcs => {
                 let builder = GoogleCloudStorageBuilder::from_env().with_url(base);
                 let value = |key: GoogleKey| builder.get_config_value(&key);
-                // This builder allows it by default.
+                // Unlike the others, this builder allows HTTP unless told otherwise, so its setting does not show what
+                // the user wrote.
                 let permission = std::env::var("GOOGLE_ALLOW_HTTP").ok();
-                let http = Permission::of("GOOGLE_ALLOW_HTTP", permission, service)?;
-                let http = http.admits(value(GoogleKey::BaseUrl).as_deref(), service)?;
+                let permission = BooleanVariable::of("GOOGLE_ALLOW_HTTP", permission, service)?;
+                let endpoint = value(GoogleKey::BaseUrl);
+                let endpoint = endpoint.map(|url| Endpoint::new("GOOGLE_BASE_URL", url));
+                let http = allows_http(&permission, endpoint.as_ref(), service)?;
                 let options = options().with_allow_http(http);
                 let builder = builder.with_retry(retry()).with_client_options(options);
                 let client = builder.clone().build().map_err(settings)?;
@@ -139,11 +150,14 @@ impl Location {
                 let builder = MicrosoftAzureBuilder::from_env().with_url(base);
                 let value = |key: AzureKey| builder.get_config_value(&key);
                 let emulated = value(AzureKey::UseEmulator);
-                let emulated = Permission::of("AZURE_STORAGE_USE_EMULATOR", emulated, service)?;
+                let emulated =
+                    BooleanVariable::of("AZURE_STORAGE_USE_EMULATOR", emulated, service)?;
                 let permission = value(AzureKey::Client(ClientConfigKey::AllowHttp));
-                let http = Permission::of("AZURE_ALLOW_HTTP", permission, service)?;
-                let http = http.admits(value(AzureKey::Endpoint).as_deref(), service)?;
-                let options = options().with_allow_http(http || emulated.is_given);
+                let permission = BooleanVariable::of("AZURE_ALLOW_HTTP", permission, service)?;
+                let endpoint = value(AzureKey::Endpoint);
+                let endpoint = endpoint.map(|url| Endpoint::new("AZURE_STORAGE_ENDPOINT", url));
+                let http = allows_http(&permission, endpoint.as_ref(), service)?;
+                let options = options().with_allow_http(http || emulated.is_true);
                 let builder = builder.with_retry(retry()).with_client_options(options);
                 let client = builder.clone().build().map_err(settings)?;
                 let marked = MarkedProvider::new(client.credentials());
@@ -151,7 +165,7 @@ impl Location {
             }
             Service::Http | Service::Custom => {
                 let builder = HttpBuilder::new().with_url(base).with_retry(retry());
-                // The URL requests an unencrypted connection.
+                // An http:// URL asks for an unencrypted connection by itself.
                 let builder = builder.with_client_options(options().with_allow_http(true));
                 Arc::new(builder.build().map_err(settings)?)
             }
@@ -159,57 +173,73 @@ impl Location {
     }
 }
 
-#[derive(Debug)]
-struct Permission {
+/// A URL of a service, and the variable that sets it.
+struct Endpoint {
     variable: &'static str,
-    is_given: bool,
+    url: String,
 }
 
-impl Permission {
+impl Endpoint {
+    fn new(variable: &'static str, url: String) -> Self {
+        Self { variable, url }
+    }
+}
+
+#[derive(Debug)]
+struct BooleanVariable {
+    name: &'static str,
+    is_true: bool,
+}
+
+impl BooleanVariable {
     /// Parses the forms that `object_store` knows.
-    fn of(
-        variable: &'static str,
-        value: Option<String>,
-        service: Service,
-    ) -> Result<Self, CloudError> {
-        let is_given = match value.unwrap_or_default().to_ascii_lowercase().as_str() {
+    fn of(name: &'static str, value: Option<String>, service: Service) -> Result<Self, CloudError> {
+        let is_true = match value.unwrap_or_default().to_ascii_lowercase().as_str() {
             "1" | "true" | "on" | "yes" | "y" => true,
             "" | "0" | "false" | "off" | "no" | "n" => false,
             other => {
                 return Err(CloudError::BadSettings {
-                    reason: short(&format!("{variable} is {other:?}, not true or false")),
+                    reason: short(&format!("{name} is {other:?}, not true or false")),
                     variables: service.variables(),
                 });
             }
         };
-        Ok(Self { variable, is_given })
+        Ok(Self { name, is_true })
     }
+}
 
-    /// Whether requests may be unencrypted; an error if they would be and may not.
-    fn admits(&self, endpoint: Option<&str>, service: Service) -> Result<bool, CloudError> {
-        let Some(endpoint) = endpoint else {
-            return Ok(self.is_given);
-        };
-        let bad = |reason: String| CloudError::BadSettings {
-            reason,
-            variables: service.variables(),
-        };
-        let url = Url::parse(endpoint);
-        let url = url.map_err(|error| bad(format!("the endpoint is not a URL: {error}")))?;
-        let host = url.host_str().unwrap_or_default();
-        if url.scheme() != "http" || self.is_given || is_local(host) {
-            return Ok(self.is_given || url.scheme() == "http");
-        }
-        // Without a possible password.
-        let place = match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
-        let variable = self.variable;
-        Err(bad(format!(
-            "the endpoint http://{place} is not encrypted, and would be sent signed requests; use https://, or allow it by {variable}=true"
-        )))
+/// Whether requests may be unencrypted; an error if they would be and may not.
+fn allows_http(
+    permission: &BooleanVariable,
+    endpoint: Option<&Endpoint>,
+    service: Service,
+) -> Result<bool, CloudError> {
+    let Some(Endpoint { variable, url }) = endpoint else {
+        return Ok(permission.is_true);
+    };
+    let bad = |reason: String| CloudError::BadSettings {
+        reason,
+        variables: service.variables(),
+    };
+    let not_a_url = |error| {
+        bad(format!(
+            "the endpoint ({variable}) is not a URL: {error}; give one such as https://host:9000"
+        ))
+    };
+    let url = Url::parse(url).map_err(not_a_url)?;
+    let host = url.host_str().unwrap_or_default();
+    if url.scheme() != "http" || permission.is_true || is_local(host) {
+        return Ok(permission.is_true || url.scheme() == "http");
     }
+    // Host and port only: the URL may contain a password.
+    let place = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    let permission = permission.name;
+    Err(bad(format!(
+        "the endpoint http://{place} ({variable}) is not encrypted, and would be sent signed requests; use https://, or allow it by {permission}=true"
+    )))
 }
 
 fn is_local(host: &str) -> bool {
@@ -227,7 +257,7 @@ fn options() -> ClientOptions {
         .with_http1_only()
 }
 
-/// A few seconds in total, so that errors show soon.
+/// Pauses add up to about 3 s, and no try begins 60 s after the first: errors show soon.
 fn retry() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
@@ -282,7 +312,7 @@ mod tests {
     #[test]
     fn invalid_store_urls_are_refused() {
         for (url, word) in [
-            ("ftp://h/a", "ftp is not known"),
+            ("ftp://h/a", "scheme is ftp, expected s3"),
             ("s3:///a", "no bucket"),
             ("/a/b", "no scheme"),
             ("s3://b/a/../c", "URL cannot be used"),
@@ -293,9 +323,11 @@ mod tests {
         }
     }
 
-    fn admits(endpoint: &str, permission: &str) -> Result<bool, CloudError> {
+    fn is_http_allowed(endpoint: &str, permission: &str) -> Result<bool, CloudError> {
         let value = (!permission.is_empty()).then(|| permission.to_owned());
-        Permission::of("AWS_ALLOW_HTTP", value, Service::S3)?.admits(Some(endpoint), Service::S3)
+        let permission = BooleanVariable::of("AWS_ALLOW_HTTP", value, Service::S3)?;
+        let endpoint = Endpoint::new("AWS_ENDPOINT_URL", endpoint.to_owned());
+        allows_http(&permission, Some(&endpoint), Service::S3)
     }
 
     #[test]
@@ -306,9 +338,9 @@ mod tests {
             "http://[::1]:80",
             "HTTP://LOCALHOST/",
         ] {
-            assert_eq!(admits(endpoint, ""), Ok(true), "{endpoint}");
+            assert_eq!(is_http_allowed(endpoint, ""), Ok(true), "{endpoint}");
         }
-        assert_eq!(admits("https://s3.example.org", ""), Ok(false));
+        assert_eq!(is_http_allowed("https://s3.example.org", ""), Ok(false));
         for endpoint in [
             "http://localhost.evil.org",
             "http://10.0.0.1:9000",
@@ -318,31 +350,46 @@ mod tests {
             "http://evil.org#@localhost",
             "http://evil.org?@localhost",
         ] {
-            let error = admits(endpoint, "no").unwrap_err();
+            let error = is_http_allowed(endpoint, "no").unwrap_err();
             assert_eq!(error.code(), "bad_cloud_settings");
             let message = error.to_string();
             assert!(
-                message.contains("is not encrypted") && message.contains("AWS_ALLOW_HTTP=true"),
+                message.contains("(AWS_ENDPOINT_URL) is not encrypted")
+                    && message.contains("AWS_ALLOW_HTTP=true"),
                 "{endpoint}: {message}"
             );
             assert!(!message.contains(":x@"), "{message}");
-            assert_eq!(admits(endpoint, "YES"), Ok(true), "{endpoint}");
+            assert_eq!(is_http_allowed(endpoint, "YES"), Ok(true), "{endpoint}");
         }
     }
 
     #[test]
     fn a_permission_parses_the_forms_of_object_store() {
         for value in ["1", "true", "True", "on", "yes", "Y"] {
-            assert_eq!(admits("http://10.0.0.1", value), Ok(true), "{value}");
+            assert_eq!(
+                is_http_allowed("http://10.0.0.1", value),
+                Ok(true),
+                "{value}"
+            );
         }
         for value in ["", "0", "false", "OFF", "no", "n"] {
-            assert!(admits("http://10.0.0.1", value).is_err(), "{value}");
+            assert!(
+                is_http_allowed("http://10.0.0.1", value).is_err(),
+                "{value}"
+            );
         }
-        let error = admits("https://10.0.0.1", "maybe").unwrap_err();
+        let error = is_http_allowed("https://10.0.0.1", "maybe").unwrap_err();
         assert!(
             error.to_string().contains("AWS_ALLOW_HTTP is \"maybe\""),
             "{error}"
         );
-        assert!(admits("nowhere", "").is_err());
+        for endpoint in ["nowhere", "10.0.0.1:9000"] {
+            let error = is_http_allowed(endpoint, "").unwrap_err().to_string();
+            assert!(
+                error.contains("the endpoint (AWS_ENDPOINT_URL) is not a URL: "),
+                "{error}"
+            );
+            assert!(!error.contains(endpoint), "{error}");
+        }
     }
 }

@@ -21,7 +21,10 @@ pub enum CloudError {
     )]
     BadUrl { reason: String },
     /// The service's client refuses its settings.
-    #[error("the settings of this host are refused: {reason}; check its {variables} variables")]
+    #[error(
+        "the settings of this host are refused: {reason}; check {}",
+        if variables.is_empty() { "the URL".into() } else { format!("its environment variables ({variables})") }
+    )]
     BadSettings {
         reason: String,
         variables: &'static str,
@@ -31,12 +34,14 @@ pub enum CloudError {
     Missing,
     /// The bucket or container does not exist.
     #[error(
-        "the bucket does not exist; check the URL, and the endpoint where one is set ({variables})"
+        "the bucket does not exist; check the URL, and the endpoint where one is set{}",
+        in_parentheses(variables)
     )]
     NoBucket { variables: &'static str },
     /// The server denies access.
     #[error(
-        "access is denied ({reason}); this host's credentials need the right to list the bucket and to get its objects, and to put them where it writes ({variables})"
+        "access is denied ({reason}); this host's credentials need the right to list the bucket and to get its objects, and to put them where it writes{}",
+        in_parentheses(variables)
     )]
     Denied {
         reason: String,
@@ -204,6 +209,13 @@ impl From<CloudError> for io::Error {
         }
         let (code, message) = (error.code(), error.to_string());
         RemoteError { code, message }.into_io(kind)
+    }
+}
+
+fn in_parentheses(variables: &str) -> String {
+    match variables {
+        "" => String::new(),
+        variables => format!(" ({variables})"),
     }
 }
 

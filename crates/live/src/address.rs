@@ -1,6 +1,7 @@
 //! Addresses and formats of feeds.
 
 use std::fmt;
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
@@ -57,11 +58,19 @@ impl FromStr for Address {
         let (scheme, at) = text
             .split_once("://")
             .ok_or_else(|| wrong("it has no scheme"))?;
+        let no_host = |why: &str| LiveError::Host {
+            host: at.rsplit_once(':').map_or(at, |(host, _)| host).to_owned(),
+            why: (why.strip_prefix("failed to lookup address information: "))
+                .unwrap_or(why)
+                .to_owned(),
+        };
         let resolve = || match at.to_socket_addrs() {
             Ok(mut found) => found
                 .next()
-                .ok_or_else(|| wrong("the host name has no address")),
-            Err(why) => Err(wrong(&why.to_string())),
+                .ok_or_else(|| no_host("the name has no address")),
+            // No host and port, so nothing was looked up.
+            Err(why) if why.kind() == io::ErrorKind::InvalidInput => Err(wrong(&why.to_string())),
+            Err(why) => Err(no_host(&why.to_string())),
         };
         match scheme {
             "udp" => Ok(Self::Udp(resolve()?)),
@@ -118,8 +127,8 @@ impl FromStr for FeedFraming {
         let named = Self::NAMES.iter().find(|(name, _)| *name == text);
         named.map(|&(_, framing)| framing).ok_or_else(|| LiveError::Option {
             option: "framing",
-            got: text.to_owned(),
-            legal: "isochrony, raw, or the type of a packet counter: <u2, >u2, <u4, >u4, <u8 or >u8".into(),
+            got: format!("{text:?}"),
+            legal: r#""isochrony", "raw", or the type of a packet counter: "<u2", ">u2", "<u4", ">u4", "<u8" or ">u8""#.into(),
         })
     }
 }
@@ -142,6 +151,16 @@ mod tests {
         ] {
             let error = text.parse::<Address>().unwrap_err();
             assert_eq!(error.code(), "live_address");
+        }
+        for text in ["udp://nowhere.invalid:9", "tcp://nowhere.invalid:9"] {
+            let error = text.parse::<Address>().unwrap_err();
+            assert_eq!(error.code(), "live_host");
+            let said = error.to_string();
+            assert!(
+                said.starts_with("cannot find the host nowhere.invalid: ")
+                    && !said.contains("lookup"),
+                "{said}"
+            );
         }
         assert!("udp://127.8.0.1:9".parse::<Address>().unwrap().is_local());
         assert!(!"tcp://0.0.0.0:9".parse::<Address>().unwrap().is_local());

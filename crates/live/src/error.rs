@@ -3,6 +3,7 @@
 use std::io;
 
 /// An error of listening or sending.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
@@ -10,74 +11,50 @@ pub enum LiveError {
     #[error(
         "{address:?} is not a feed address: {why}; give udp://HOST:PORT, tcp://HOST:PORT, or - for standard input or output"
     )]
-    Address {
-        /// As given.
-        address: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// Address that other machines can reach.
+    Address { address: String, why: String },
+    /// The address names a host that has no address.
+    #[error("cannot find the host {host}: {why}; check the name, or give an IP address")]
+    Host { host: String, why: String },
+    /// Address that other machines can reach, without [`ListenOptions::anyone`](crate::ListenOptions::anyone).
     #[error(
-        "{address} would accept samples from any machine in the network; listen at 127.0.0.1, or allow other machines with anyone=True (in Rust: ListenOptions::anyone)"
+        "{address} would accept samples from any machine in the network; listen at 127.0.0.1, or allow other machines with anyone=True"
     )]
-    Exposed {
-        /// Listening address.
-        address: String,
-    },
+    Exposed { address: String },
     /// Refused by the operating system.
     #[error("{doing} {address} failed: {why}; {remedy}")]
     Socket {
-        /// Attempted action.
         doing: &'static str,
-        /// Address.
         address: String,
-        /// System error.
         why: io::Error,
-        /// What may help.
         remedy: &'static str,
     },
     /// Invalid option.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
-        /// Its name.
         option: &'static str,
-        /// Its value.
         got: String,
-        /// Valid values.
         legal: String,
     },
     /// Second run of the same feed.
     #[error(
         "a plan is already reading {address}, and each sample arrives only once; use several branches of that plan, or listen at another port"
     )]
-    Busy {
-        /// Listening address.
-        address: String,
-    },
-    /// Late samples of a feed that nothing reads here.
+    Busy { address: String },
+    /// Late samples of a feed that nothing reads here; `Plan::run_all` runs both plans.
     #[error(
-        "no plan reads {address} in this process, so no sample of it can be found late here; run the plan of late samples together with one of the feed, as in iso.run(plan, late) (in Rust: Plan::run_all), both in the process that listens"
+        "no plan reads {address} in this process, so no sample of it can be found late here; run the plan of late samples together with one of the feed, as in iso.run(plan, late), both in the process that listens"
     )]
-    LateAlone {
-        /// Listening address.
-        address: String,
-    },
+    LateAlone { address: String },
     /// Requested range of a feed.
     #[error(
         "{address} is a live feed, so a range of its indices cannot be read; leave out the range, or end the plan with limit(n)"
     )]
-    Range {
-        /// Listening address.
-        address: String,
-    },
+    Range { address: String },
     /// The process is out of timebases.
     #[error(
         "this process has opened too many feeds and signals to open another feed: {why}; restart the program and listen again"
     )]
-    Timebase {
-        /// Reason.
-        why: isochrony_time::TimeError,
-    },
+    Timebase { why: isochrony_time::TimeError },
 }
 
 impl LiveError {
@@ -86,6 +63,7 @@ impl LiveError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Address { .. } => "live_address",
+            Self::Host { .. } => "live_host",
             Self::Exposed { .. } => "live_exposed",
             Self::Socket { .. } => "live_socket",
             Self::Option { .. } => "live_option",
@@ -104,13 +82,20 @@ mod tests {
     #[test]
     fn every_message_states_cause_place_and_fix() {
         let address = || "udp://127.0.0.1:9".to_owned();
-        let examples: [(LiveError, &[&str]); 8] = [
+        let examples: [(LiveError, &[&str]); 9] = [
             (
                 LiveError::Address {
                     address: "x".into(),
                     why: "no scheme".into(),
                 },
                 &["\"x\"", "no scheme", "udp://HOST:PORT"],
+            ),
+            (
+                LiveError::Host {
+                    host: "nowhere".into(),
+                    why: "Name or service not known".into(),
+                },
+                &["host nowhere: Name", "check the name", "IP address"],
             ),
             (
                 LiveError::Exposed { address: address() },

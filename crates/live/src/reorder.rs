@@ -21,7 +21,7 @@ pub struct JitterWindow {
 /// A released frame or loss.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReorderOutput<F> {
-    /// A frame.
+    /// A frame in its place.
     Frame {
         /// Its indices, including skipped ones.
         range: Range<u64>,

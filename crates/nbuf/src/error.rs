@@ -10,17 +10,15 @@ use crate::prefix::PrefixFault;
 use crate::report::Report;
 
 /// An error of an execution.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NbufError {
     /// Illegal option.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
-        /// Name.
         option: &'static str,
-        /// Value.
         got: String,
-        /// Legal values.
         legal: String,
     },
     /// Too little memory.
@@ -29,13 +27,9 @@ pub enum NbufError {
          give memory={needed} or more, fewer workers, or a smaller buffer or stride"
     )]
     Memory {
-        /// Limit.
         limit: usize,
-        /// Workers.
         workers: usize,
-        /// Bytes per buffer.
         buffer: usize,
-        /// Sufficient bytes.
         needed: usize,
     },
     /// Record larger than a buffer.
@@ -45,23 +39,16 @@ pub enum NbufError {
         too_long(*length, *buffer)
     )]
     Record {
-        /// Input number.
         input: usize,
-        /// Offset of the record in the input.
         offset: u64,
-        /// Record length, if known.
         length: Option<u64>,
-        /// Buffer bytes.
         buffer: usize,
     },
     /// Length prefix malformed or too large.
     #[error("input {input}: the length prefix at byte {offset} {fault}")]
     Prefix {
-        /// Input number.
         input: usize,
-        /// Offset of the prefix in the input.
         offset: u64,
-        /// Fault.
         fault: PrefixFault,
     },
     /// Unreadable input.
@@ -70,48 +57,35 @@ pub enum NbufError {
         unfinished_record(*.unfinished)
     )]
     Read {
-        /// Input number.
         input: usize,
-        /// Name.
         name: String,
-        /// Bytes read.
         offset: u64,
         /// Bytes of an incomplete record before that.
         unfinished: u64,
-        /// Error of the reader or system.
         #[source]
         why: io::Error,
     },
     /// Failed or panicked processor.
     #[error("{}", failure(*offset, *length, why))]
     Process {
-        /// Offset of the failed record or block in the stream.
         offset: u64,
-        /// Length.
         length: u64,
-        /// The processor's error.
         #[source]
         why: Cause,
     },
     /// Unwritable output.
     #[error("cannot write output {output} ({name}) after {written} bytes: {why}")]
     Write {
-        /// Output number.
         output: usize,
-        /// Name.
         name: String,
-        /// Bytes written.
         written: u64,
-        /// Error of the writer or system.
         #[source]
         why: io::Error,
     },
     /// Worker thread that cannot be started.
     #[error("worker thread {worker} cannot be started: {why}; set a smaller workers=")]
     Thread {
-        /// Worker number.
         worker: usize,
-        /// System error.
         #[source]
         why: io::Error,
     },

@@ -27,18 +27,14 @@ pub(crate) enum LengthEncoding {
 }
 
 /// Why a prefix is refused.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PrefixFault {
     /// Varint of more than ten bytes or 64 bits.
     Overlong,
     /// Length above the limit.
-    AboveLimit {
-        /// The length.
-        length: u64,
-        /// The limit.
-        max_length: u64,
-    },
+    AboveLimit { length: u64, max_length: u64 },
 }
 
 impl fmt::Display for PrefixFault {

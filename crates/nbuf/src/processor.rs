@@ -36,7 +36,7 @@ pub trait BlockProcessor: Sync {
     /// Worker state between blocks.
     type Scratch: Send;
 
-    /// Creates a worker's scratch.
+    /// Called once by each worker, in its thread, before its first block.
     fn new_scratch(&self) -> Self::Scratch;
 
     /// Processes one block.

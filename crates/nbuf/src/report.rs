@@ -61,15 +61,13 @@ pub struct StreamWorkerReport {
 }
 
 /// A state of the paper's diagrams.
+#[allow(missing_docs)] // The names say what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerState {
-    /// Reading.
     Read,
-    /// Executing.
     Execute,
-    /// Joining in stream order.
+    /// In stream order.
     Join,
-    /// Writing.
     Write,
 }
 

@@ -95,7 +95,6 @@ impl<'r> SharedOutputs<'r> {
         }
     }
 
-    /// The caller holds the output's turn.
     fn write(&self, output: usize, bytes: &[u8]) -> Result<(), Option<NbufError>> {
         if bytes.is_empty() {
             return Ok(());

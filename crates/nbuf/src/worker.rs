@@ -69,7 +69,6 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         self.stop_turns(number + 1);
     }
 
-    /// Earlier buffers are finished.
     pub(crate) fn stop_at(&self, number: u64, error: NbufError) {
         self.outputs.stop_at(number, error);
         self.stop_turns(number);

@@ -24,6 +24,7 @@ mod json;
 mod memory;
 mod mseed;
 mod nbuf;
+mod path_argument;
 mod plan;
 mod signal;
 mod simulation;

@@ -219,6 +219,9 @@ impl DType {
             | "datetime64" | "timedelta64" => {
                 return Err(SegmentError::UnsupportedDType { text: text.into() });
             }
+            _ if is_other_dtype(name) => {
+                return Err(SegmentError::UnsupportedDType { text: text.into() });
+            }
             _ => {
                 // It may be the text of a file.
                 let text = text.chars().take(100).collect();
@@ -247,4 +250,14 @@ impl FromStr for DType {
     fn from_str(text: &str) -> Result<Self, SegmentError> {
         Self::parse(text).map(|(dtype, _)| dtype)
     }
+}
+/// Whether NumPy writes texts, bytes, structures or times of a length or unit so: `U10`, `S4`, `V8`, `M8[ns]`.
+fn is_other_dtype(name: &str) -> bool {
+    let is_length = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    let has_length = name
+        .strip_prefix(['U', 'S', 'a', 'V'])
+        .is_some_and(is_length);
+    let times = ["M8[", "m8[", "datetime64[", "timedelta64["];
+    let has_unit = times.iter().any(|start| name.starts_with(start)) && name.ends_with(']');
+    has_length || has_unit && name.len() <= 40
 }

@@ -285,7 +285,7 @@ impl<'a> LateSamples<'a> {
         }
         pieces.insert(at, piece);
         // If invalid, times interpolated across the gap are better than none.
-        isochrony_time::Empirical::from_runs(pieces.clone()).ok()?;
+        isochrony_time::Empirical::from_pieces(pieces.clone()).ok()?;
         Some(pieces)
     }
 

@@ -109,7 +109,7 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
     if pieces.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Empirical::from_runs(pieces)?))
+    Ok(Some(Empirical::from_pieces(pieces)?))
 }
 
 /// Half periods of insignificant deviation before the scatter of stamps is known: what a clock allows its first stamps.

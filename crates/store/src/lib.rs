@@ -76,7 +76,7 @@ pub use gather::{Gathered, Method};
 pub use info::{Room, SignalInfo, StoreInfo};
 pub use isochrony_io::{Positions, Reading, Strategy};
 pub use lease::{Blocks, Lease};
-pub use names::{Pattern, RESERVED, check_name};
+pub use names::{Pattern, RESERVED, check_name, nearest};
 pub use op::{EventRow, RunReason, SignalId};
 pub use options::{CreateOptions, Mode};
 pub use readers::{Readers, SignalReader, Tasks};

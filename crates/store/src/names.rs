@@ -52,8 +52,9 @@ fn broken_rule(component: &str) -> Option<&'static str> {
     }
 }
 
-/// Fewest edits, at most a third of the length.
-pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The name that `wanted` may be a misspelling of: the one with fewest edits, at most a third of its length.
+#[must_use]
+pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
         .take(10_000)
         .map(|name| (edits(wanted, name), name))

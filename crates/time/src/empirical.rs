@@ -3,7 +3,7 @@
 //! `pieces` are in index order; `order` groups them by run, with its inverse `rank`; `runs` are by civil start, with
 //! `latest[k]` the one of `runs[..=k]` that ends last.
 //!
-//! Invariants, checked by [`Empirical::from_runs`]:
+//! Invariants, checked by [`Empirical::from_pieces`]:
 //! - index ranges are disjoint and ascending; only the last is open;
 //! - within a run civil time ascends with index, gaps included, by at least 2^-16 ns per sample, so that rounding to
 //!   nearest inverts `time_of`.
@@ -30,6 +30,7 @@ pub struct RunSpan {
     pub civil_end: Fixed,
 }
 
+/// The pieces of a run: `order[first..first + count]`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct RunPieces {
     pub(crate) run: RunId,
@@ -43,7 +44,7 @@ pub(crate) struct RunPieces {
 /// use isochrony_time::{Empirical, Fixed, Lookup, Piece, Rate, RunId};
 /// let start = Fixed::from_int(1_267_401_600_000_000_000);
 /// let piece = Piece::nominal(RunId(0), 0, start, "100.0000042".parse()?);
-/// let metric = Empirical::from_runs(vec![piece])?;
+/// let metric = Empirical::from_pieces(vec![piece])?;
 /// let time = metric.time_of(123_456_789)?;
 /// assert_eq!(metric.index_of_time(&time, Lookup::default())?.index, 123_456_789);
 /// # Ok::<(), isochrony_time::TimeError>(())
@@ -72,7 +73,7 @@ impl TryFrom<Parts> for Empirical {
     fn try_from(p: Parts) -> Result<Self, TimeError> {
         Ok(Self {
             timebase: p.timebase,
-            ..Self::from_runs(p.pieces)?
+            ..Self::from_pieces(p.pieces)?
         })
     }
 }
@@ -86,6 +87,7 @@ impl From<Empirical> for Parts {
     }
 }
 
+/// Indices on which one line holds: a piece, or the gap after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexSpan {
     pub(crate) line: Line,
@@ -100,8 +102,9 @@ impl Empirical {
     ///
     /// # Errors
     /// [`TimeError::Empty`], [`TimeError::ZeroSlope`], [`TimeError::BadPiece`] if pieces overlap or are unordered,
-    /// civil time runs backwards, a slope is outside 2^-16..2^62 ns per sample, or an uncertainty is NaN or negative.
-    pub fn from_runs(pieces: Vec<Piece>) -> Result<Self, TimeError> {
+    /// civil time runs backwards, a slope is outside 2^-16..2^62 ns per sample, a gap is shorter than 2^-16 ns per
+    /// index, or an uncertainty or a residual is NaN or negative; [`TimeError::Overflow`].
+    pub fn from_pieces(pieces: Vec<Piece>) -> Result<Self, TimeError> {
         if pieces.is_empty() {
             return Err(TimeError::Empty);
         }
@@ -190,11 +193,12 @@ impl Empirical {
         }
         Ok(Self {
             timebase: self.timebase,
-            ..Self::from_runs(self.pieces)?
+            ..Self::from_pieces(self.pieces)?
         })
     }
 
-    /// Sets the index timebase, the origin of times: runs of different signals are never confused.
+    /// Sets the signal's timebase. Times carry it as `origin`, so that run 3 of one signal is not taken for run 3 of
+    /// another.
     pub fn with_timebase(self, timebase: TimebaseId) -> Self {
         Self {
             timebase: Some(timebase),
@@ -268,10 +272,11 @@ impl Empirical {
             .reduce(f64::max)
     }
 
-    /// Interpolated inside a gap.
+    /// Half-width in ns, and ns per sample. Inside a gap the slope is the gap's, the uncertainty that of the piece
+    /// before.
     pub(crate) fn uncertainty_and_slope(&self, index: i64) -> Result<(f64, f64), TimeError> {
         let line = self.span_at(Fixed::from_int(index))?.line;
-        Ok((self.uncertainty_ns(index), 1.0 / line.slope()))
+        Ok((self.uncertainty_ns(index), 1.0 / line.samples_per_ns()))
     }
 
     /// The last piece that starts at or before `index`, else the first.
@@ -365,7 +370,7 @@ fn check(position: usize, piece: &Piece, next: Option<&Piece>) -> Result<(), Tim
         return Err(bad("residual is negative or not a number"));
     }
     if piece.end.is_some_and(|end| end <= piece.index) {
-        return Err(bad("it ends before it starts"));
+        return Err(bad("it has no samples: its end is not after its start"));
     }
     match (piece.end, next) {
         (None, Some(_)) => Err(bad("only the last piece may be open")),
@@ -394,7 +399,9 @@ fn check_order(position: usize, piece: &Piece, next: &Piece) -> Result<(), TimeE
         let least = (i128::from(next.index) - i128::from(end)) << 16;
         let gap = next.civil.checked_sub(civil_end(piece)?);
         if gap.is_none_or(|g| g.to_bits() < least) {
-            return Err(bad("the gap before it has address space but no duration"));
+            return Err(bad(
+                "the gap before it covers indices but lasts less than 2^-16 ns per index",
+            ));
         }
     }
     Ok(())

@@ -193,7 +193,7 @@ impl Empirical {
                 first,
                 count: points,
                 position: s.line.position(civil)?,
-                step: s.line.slope() * (num as f64 / den as f64),
+                step: s.line.samples_per_ns() * (num as f64 / den as f64),
                 run: s.run,
                 in_gap: s.in_gap,
             });

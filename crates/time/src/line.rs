@@ -84,7 +84,7 @@ impl Line {
             })
     }
 
-    pub(crate) fn slope(&self) -> f64 {
+    pub(crate) fn samples_per_ns(&self) -> f64 {
         self.den as f64 / self.num as f64
     }
 }

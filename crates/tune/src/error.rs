@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 /// What is wrong, where, and how to fix it.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
@@ -11,9 +12,7 @@ pub enum TuneError {
     Parameter {
         /// Parameter, with its place.
         parameter: String,
-        /// Given value.
         got: String,
-        /// Allowed values.
         allowed: Cow<'static, str>,
     },
     /// Configuration of a plan with another structure.
@@ -24,21 +23,14 @@ pub enum TuneError {
     OtherPlan {
         /// What differs.
         what: &'static str,
-        /// Number in the configuration.
         has: usize,
-        /// Number in the plan.
         needs: usize,
     },
     /// Cuts that a plan cannot have.
     #[error(
         "the plan cannot be cut into the {stages} stages of the configuration: {why}; change that, or tune the plan again"
     )]
-    Cuts {
-        /// Number of stages in the configuration.
-        stages: usize,
-        /// What does not allow them.
-        why: String,
-    },
+    Cuts { stages: usize, why: String },
     /// Unknown server.
     #[error(
         "{place}={index} is not a server: the graph has {servers} servers, numbered from 0; add the server or change {place}"
@@ -46,9 +38,7 @@ pub enum TuneError {
     UnknownServer {
         /// Field that names the server.
         place: String,
-        /// Given number.
         index: usize,
-        /// Number of servers in the graph.
         servers: usize,
     },
     /// Route probabilities that sum to more than 1.
@@ -57,11 +47,8 @@ pub enum TuneError {
          let gain say how many items come out"
     )]
     RouteSum {
-        /// Server number.
         server: usize,
-        /// Server name.
         name: String,
-        /// Sum of the probabilities.
         sum: f64,
     },
     /// Loop that returns as many items as it takes, or more.
@@ -70,11 +57,8 @@ pub enum TuneError {
          gains or probabilities on the loop until that is below 1"
     )]
     EndlessLoop {
-        /// Number of a server on the loop.
         server: usize,
-        /// Its name.
         name: String,
-        /// Items returned per item taken.
         returned: f64,
     },
     /// Graph without sources.
@@ -90,7 +74,6 @@ pub enum TuneError {
         source_index: usize,
         /// Number of the server it enters.
         server: usize,
-        /// Its name.
         name: String,
     },
     /// Fewer cores than servers that need one.
@@ -98,12 +81,7 @@ pub enum TuneError {
         "budget={budget} cores are fewer than the {needed} that one replica of each server needs; raise budget, or \
          join servers"
     )]
-    BudgetTooSmall {
-        /// Given cores.
-        budget: u32,
-        /// Needed cores.
-        needed: u32,
-    },
+    BudgetTooSmall { budget: u32, needed: u32 },
     /// Queue without a steady state.
     #[error(
         "utilization={utilization} leaves the queue without a steady state, which needs less than 1; lower \
@@ -119,7 +97,6 @@ pub enum TuneError {
          more evenly"
     )]
     BufferTooLarge {
-        /// Requested fraction of the throughput.
         fraction: f64,
         /// Arrival rate times service time.
         utilization: f64,
@@ -129,9 +106,7 @@ pub enum TuneError {
     /// Too few samples for an estimate.
     #[error("{place} got {got} samples and needs at least {needed}; collect more")]
     TooFewSamples {
-        /// Given samples.
         got: usize,
-        /// Needed samples.
         needed: usize,
         /// Called function.
         place: &'static str,
@@ -141,7 +116,6 @@ pub enum TuneError {
     NotFinite {
         /// Its position, from 0.
         index: usize,
-        /// Given value.
         got: f64,
         /// Called function.
         place: &'static str,
@@ -159,23 +133,15 @@ pub enum TuneError {
         "the weights of the trust classifier have format {got} and this version reads format {supported}; write them \
          again with tools/train_trust.py of this version"
     )]
-    WeightsFormat {
-        /// Format of the file.
-        got: u64,
-        /// Supported format.
-        supported: u64,
-    },
+    WeightsFormat { got: u64, supported: u64 },
     /// Classifier weights for other features or models.
     #[error(
         "the weights of the trust classifier have the {place} {got} instead of {needed}; write them again with \
          tools/train_trust.py of this version"
     )]
     WeightsNames {
-        /// List in the file.
         place: &'static str,
-        /// Names in the file.
         got: String,
-        /// Needed names.
         needed: String,
     },
     /// Wrong number of classifier weights.
@@ -184,11 +150,8 @@ pub enum TuneError {
          with tools/train_trust.py"
     )]
     WeightsShape {
-        /// List in the file.
         place: &'static str,
-        /// Values there.
         got: usize,
-        /// Needed values.
         needed: usize,
     },
     /// Samples without spread.
@@ -196,9 +159,7 @@ pub enum TuneError {
         "all {count} samples are {value}, so {place} finds no scale; use a clock of finer resolution"
     )]
     NoSpread {
-        /// Given samples.
         count: usize,
-        /// Common value.
         value: f64,
         /// Called function.
         place: &'static str,

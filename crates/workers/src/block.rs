@@ -22,28 +22,24 @@ pub struct BlockCall<'a> {
     pub columns: Option<usize>,
     /// Values between row starts.
     pub stride: usize,
-    /// Result dtype.
+    /// Dtype that the result must have.
     pub result_dtype: DType,
     /// Values per result row; None: single values.
     pub result_columns: Option<usize>,
 }
 
 /// Result of a function for a block.
+#[allow(missing_docs)] // The variant documents its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockResult {
     /// As expected, copied to the caller's buffer.
     Copied,
     /// Unexpected type or shape.
-    WrongShape {
-        /// Its type.
-        dtype: String,
-        /// Its shape.
-        shape: Vec<usize>,
-    },
+    UnexpectedResult { dtype: String, shape: Vec<usize> },
 }
 
 impl BlockCall<'_> {
-    pub(crate) fn send(
+    pub(crate) fn call(
         &self,
         connection: &mut Connection,
         function: u64,
@@ -55,8 +51,8 @@ impl BlockCall<'_> {
         memory.write(self.input, 0)?;
         let message = self.encode(function, result_at, memory.size());
         let (keeps_memory, answer) = match connection.ask(Request::CallBlock, &[&message], check)? {
-            Response::WrongShape { dtype, shape } => {
-                (false, Ok(BlockResult::WrongShape { dtype, shape }))
+            Response::UnexpectedResult { dtype, shape } => {
+                (false, Ok(BlockResult::UnexpectedResult { dtype, shape }))
             }
             Response::Raised {
                 keeps_memory,

@@ -129,7 +129,8 @@ impl Connection {
         let Some(memory) = &mut self.memory else {
             return Err(ProcessError::Died);
         };
-        memory.reserve(bytes)?;
+        // An empty file cannot be mapped.
+        memory.reserve(bytes.max(1))?;
         Ok(memory)
     }
 

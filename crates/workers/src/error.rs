@@ -62,6 +62,7 @@ pub struct RemoteException {
 }
 
 /// Why a call failed, after all retries.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -76,43 +77,25 @@ pub enum CallError {
     Signal(Cause),
     /// The host language has no command to start processes.
     #[error("{reason}")]
-    NoCommand {
-        /// Reason.
-        reason: String,
-    },
+    NoCommand { reason: String },
     /// Command that fails to start.
     #[error(
         "no worker process can be started ({program}: {error}); give on_workers=\"inline\", or run with workers=1"
     )]
-    NotStarted {
-        /// Program.
-        program: String,
-        /// System error.
-        error: io::Error,
-    },
+    NotStarted { program: String, error: io::Error },
     /// Process that ended before it was ready.
     #[error(
         "a worker process {end} before it was ready; see its output above, or give on_workers=\"inline\" to call {function} \
          in this process"
     )]
-    DiedAtStart {
-        /// Function name.
-        function: String,
-        /// How it ended.
-        end: String,
-    },
+    DiedAtStart { function: String, end: String },
     /// Process that ended, losing a function's state between calls.
     #[error(
         "the worker process of {function} {end}, so the state that {function} keeps between calls is lost{}; run the \
          plan again, or give on_workers=\"inline\" to call it in this process",
         kill_hint(.end)
     )]
-    StateLost {
-        /// Function name.
-        function: String,
-        /// How it ended.
-        end: String,
-    },
+    StateLost { function: String, end: String },
     /// Call that ended two processes.
     #[error(
         "the worker process of {function} {end}, and so did another that was given the same {unit}{}; fix {function}, or \
@@ -120,11 +103,8 @@ pub enum CallError {
         kill_hint(.end)
     )]
     DiedTwice {
-        /// Function name.
         function: String,
-        /// How the second ended.
         end: String,
-        /// Unit of work of the call.
         unit: &'static str,
     },
     /// Too many processes ended.
@@ -133,48 +113,29 @@ pub enum CallError {
          or give on_workers=\"inline\" to call it in this process",
         kill_hint(.end)
     )]
-    TooManyDeaths {
-        /// Function name.
-        function: String,
-        /// How the last ended.
-        end: String,
-    },
+    TooManyDeaths { function: String, end: String },
     /// Function that can no longer be serialized.
     #[error(
         "{function} {reason}, though it could when the run began; do not change its captured variables during the run, \
          or give on_workers=\"inline\""
     )]
-    NotPortable {
-        /// Function name.
-        function: String,
-        /// Reason.
-        reason: String,
-    },
+    NotPortable { function: String, reason: String },
     /// Shared memory that cannot be allocated.
     #[error(
         "{bytes} bytes of shared memory for a worker process of {function} cannot be allocated ({error}); run with fewer \
          workers, or make the {units} smaller"
     )]
     OutOfMemory {
-        /// Function name.
         function: String,
-        /// Requested bytes.
         bytes: u64,
-        /// System error.
         error: io::Error,
-        /// What to make smaller.
         units: &'static str,
     },
     /// Failed socket, or malformed message.
     #[error(
         "the worker process of {function} cannot be reached ({error}); give on_workers=\"inline\" to call it in this process"
     )]
-    Unreachable {
-        /// Function name.
-        function: String,
-        /// Cause.
-        error: io::Error,
-    },
+    Unreachable { function: String, error: io::Error },
 }
 
 fn kill_hint(end: &str) -> &'static str {

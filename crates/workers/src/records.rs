@@ -44,7 +44,7 @@ pub struct RecordPiece {
 }
 
 impl RecordCall<'_> {
-    pub(crate) fn send(
+    pub(crate) fn call(
         &self,
         connection: &mut Connection,
         function: u64,
@@ -54,9 +54,7 @@ impl RecordCall<'_> {
         let lengths: Vec<u8> = (self.lengths.iter())
             .flat_map(|length| length.to_ne_bytes())
             .collect();
-        // An empty file cannot be mapped.
-        let size = (lengths_at + lengths.len() as u64).max(1);
-        let memory = connection.reserve(size)?;
+        let memory = connection.reserve(lengths_at + lengths.len() as u64)?;
         memory.write(self.bytes, 0)?;
         memory.write(&lengths, lengths_at)?;
         // The layout is `RECORDS_CALL` in `workers/process.py`.

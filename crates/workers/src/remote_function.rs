@@ -165,7 +165,7 @@ impl RemoteFunction {
     ) -> Result<BlockResult, CallError> {
         self.call(|process, function, check| {
             process.call(function, check, |connection, check| {
-                call.send(connection, function.number(), out, check)
+                call.call(connection, function.number(), out, check)
             })
         })
     }
@@ -174,7 +174,7 @@ impl RemoteFunction {
     pub fn call_tasklet(&self, call: &TaskletCall<'_>) -> Result<TaskletResult, CallError> {
         self.call(|process, function, check| {
             process.call(function, check, |connection, check| {
-                call.send(connection, function.number(), check)
+                call.call(connection, function.number(), check)
             })
         })
     }
@@ -183,7 +183,7 @@ impl RemoteFunction {
     pub fn call_records(&self, call: &RecordCall<'_>) -> Result<RecordResult, CallError> {
         self.call(|process, function, check| {
             process.call(function, check, |connection, check| {
-                call.send(connection, function.number(), check)
+                call.call(connection, function.number(), check)
             })
         })
     }

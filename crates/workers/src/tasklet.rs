@@ -71,7 +71,7 @@ struct MemoryLayout {
 }
 
 impl TaskletCall<'_> {
-    pub(crate) fn send(
+    pub(crate) fn call(
         &self,
         connection: &mut Connection,
         function: u64,
@@ -172,8 +172,7 @@ impl TaskletCall<'_> {
         MemoryLayout {
             description: json!({"name": self.name, "inputs": inputs, "outputs": outputs}),
             outputs_at,
-            // An empty file cannot be mapped.
-            size: at.max(ALIGNMENT),
+            size: at,
         }
     }
 }

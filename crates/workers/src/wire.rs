@@ -52,7 +52,7 @@ pub(crate) enum Response {
         keeps_memory: bool,
     },
     /// Unexpected dtype or shape of the result.
-    WrongShape {
+    UnexpectedResult {
         dtype: String,
         shape: Vec<usize>,
     },
@@ -142,7 +142,7 @@ pub(crate) fn decode(kind: u32, body: &[u8]) -> Option<Response> {
         5 => {
             let text = String::from_utf8_lossy(body);
             let mut lines = text.lines();
-            Response::WrongShape {
+            Response::UnexpectedResult {
                 dtype: lines.next()?.to_owned(),
                 shape: lines.map(|len| len.parse().ok()).collect::<Option<_>>()?,
             }

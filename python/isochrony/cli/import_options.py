@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, option in OPTIONS.items():
         group = groups[option.group]
         flag = f"--{name.replace('_', '-')}"
-        help_text = " ".join(option.help.replace("%", "%%").split())
+        help_text = " ".join((option.flag_help or option.help).replace("%", "%%").split())
         if name == "format":
             help_text += f". raw: headerless samples; {kinds}"
         if name == "layout":

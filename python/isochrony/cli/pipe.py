@@ -43,8 +43,8 @@ standard error if standard output carries the stream: compressed, converted, or 
 incomplete, and a line on standard error says so; the file of --out is written completely or
 not at all.
 
-A record is never split between blocks, nor between inputs: with --eager only whole records are
-passed on, and each compressed block holds whole records. --json reports the number of records.
+A record is never split between buffers, nor between inputs: with --eager only whole records are
+passed on, and each compressed frame holds whole records. --json reports the number of records.
 """
 
 # Of --order, as `nbuffer` has it; the values of `nbuffer` itself are also taken.
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stride",
         dest="stride",
         metavar="SIZE",
-        help="length of each record; a block never splits one (default: 1024 bytes; 1 byte with --eager)",
+        help="length of each record; a buffer never splits one (default: 1024 bytes; 1 byte with --eager)",
     )
     framing.add_argument(
         "--delimiter",
@@ -117,29 +117,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         metavar="N",
         help="number of threads, 1 to 4096, or auto (default): one per core, and one each to read and to write; fewer "
-        "if a processor needs the blocks in order",
+        "if a processor needs the buffers in order",
     )
     parser.add_argument(
         "--buffer",
         metavar="SIZE",
-        help="size of the block that each worker processes at a time, such as 256kB (default: 1MiB; 4MiB with a "
-        "processor that needs the blocks in order, such as sha256)",
+        help="size of the buffer that each worker processes at a time, such as 256kB (default: 1MiB; 4MiB with a "
+        "processor that needs the buffers in order, such as sha256)",
     )
     parser.add_argument(
         "--order",
         default="input",
         choices=["input", "any", *_ORDERS.values(), "output", "execution"],
         metavar="input|any",
-        help="order of the output: input (default): that of the input; any: blocks are written as soon as they are "
+        help="order of the output: input (default): that of the input; any: buffers are written as soon as they are "
         "processed. Results such as hashes are the same.",
     )
     parser.add_argument(
-        "--eager", action="store_true", help="process data as soon as it arrives, without waiting for full blocks"
+        "--eager", action="store_true", help="process data as soon as it arrives, without waiting for full buffers"
     )
     parser.add_argument(
         "--tune",
         metavar="yes|recommend|FILE",
-        help="yes: adapt the number of workers and the size of blocks while it runs, if trials show a speed-up; "
+        help="yes: adapt the number of workers and the size of buffers while it runs, if trials show a speed-up; "
         "recommend: change nothing, and report the best setting; or the file of --save-configuration",
     )
     parser.add_argument(

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("store", metavar="STORE", type=Path, help="store to write to, created if missing")
     parser.add_argument("signal", metavar="SIGNAL", help="name of the signal, such as stn_10/pressure")
-    what = parser.add_argument_group("what is received")
+    what = parser.add_argument_group("samples and framing")
     what.add_argument("--dtype", metavar="D", help="type of a sample, such as f4 or '>i2' (audio, SeedLink: optional)")
     what.add_argument(
         "--rate", metavar="HZ", help="samples per second, such as 48000 or 200/3 (audio, SeedLink: optional)"
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0 (default: 0)"
     )
-    how = parser.add_argument_group("how it is received")
+    how = parser.add_argument_group("network and timing")
     how.add_argument("--silence", metavar="S", type=float, help="end after S seconds without data (default: never)")
     how.add_argument(
         "--reorder",

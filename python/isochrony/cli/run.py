@@ -64,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="allow the plan to import and call this Python function; may be repeated",
     )
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, without running it")
-    parser.add_argument("--out", type=output_path, metavar="F", help="write the result to F.csv, F.parquet or F.npy")
+    parser.add_argument(
+        "--out", type=output_path, metavar="F", help="write the result to this file: .csv, .parquet or .npy"
+    )
     parser.add_argument("--counts", action="store_true", help="output samples as stored, instead of values in the unit")
     parser.add_argument("--report", type=output_path, metavar="F", help="write the report of the run to this JSON file")
     parser.add_argument(
@@ -102,6 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if not arguments.plan.exists():
         raise UsageError(f"{arguments.plan} does not exist; give the path of a plan's JSON file")
+    if arguments.plan.is_dir():
+        kind = "a store" if is_store(arguments.plan) else "a folder"
+        raise UsageError(f"{arguments.plan} is {kind}; give the path of a plan's JSON file")
     saved = arguments.plan.read_bytes()
     if arguments.store is None:
         return _run(arguments, options, _plan(arguments, saved))

@@ -16,7 +16,7 @@ __all__ = ["add_run_options", "run_options"]
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each option that text can give."""
     for name, option in OPTIONS.items():
-        help_text = option.help.replace("%", "%%")
+        help_text = (option.flag_help or option.help).replace("%", "%%")
         if option.metavar is not None:
             if isinstance(option.default, int | float) and not isinstance(option.default, bool):
                 help_text += f" (default: {option.default:g})"

@@ -27,7 +27,7 @@ from .target import open_store, parse_target, single_signal
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run", "window_length"]
 
-HELP = "compute min, max, mean and std in gap-free windows"
+HELP = "compute statistics of gap-free windows: min, max, count, mean, std, var and rms"
 INTERRUPTED = "nothing was written"
 EXAMPLES = """examples:
   isochrony scan water.iso/stn_10/pressure --window 60s --stats min,max,mean,std

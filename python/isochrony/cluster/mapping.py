@@ -153,7 +153,7 @@ def map(  # noqa: A001 - as concurrent.futures names it
         batch: number of tasks sent to a worker at a time, from 1; None: chosen by their duration.
         window: number of tasks among which the next one is chosen, and of results that may wait for an earlier one,
             from 1.
-        scale: smallest and largest number of workers that the cluster is scaled to meanwhile; None: the cluster keeps
+        scale: fewest and most workers that the cluster is scaled to meanwhile; None: the cluster keeps
             its size.
         keep_going: an exception of the function becomes the result of its item, instead of ending the run.
         progress: draw a progress line.

@@ -21,8 +21,10 @@ __all__ = [
     "LiveOSError",
     "NBufferBrokenPipeError",
     "NBufferError",
+    "NBufferFolderError",
     "NBufferNotFoundError",
     "NBufferOSError",
+    "NBufferPermissionError",
     "OptionError",
     "PlanError",
     "RunError",
@@ -346,15 +348,23 @@ class NBufferError(IsochronyError, RuntimeError):
 
 
 class NBufferOSError(NBufferError, OSError):
-    """The system refuses to read or write a stream: full disk, failing device, or closed connection."""
+    """The system refuses to open, read or write a stream: full disk, failing device, or closed connection."""
 
     code = "nbuf_write"
 
 
 class NBufferNotFoundError(NBufferOSError, FileNotFoundError):
-    """No file at the path of an input."""
+    """No file at the path of an input, or no folder for an output."""
 
     code = "no_input"
+
+
+class NBufferFolderError(NBufferOSError, IsADirectoryError):
+    """A folder at the path of an input or output."""
+
+
+class NBufferPermissionError(NBufferOSError, PermissionError):
+    """A file at the path of an input or output that this process may not read or write."""
 
 
 class NBufferBrokenPipeError(NBufferOSError, BrokenPipeError):

@@ -1,7 +1,7 @@
 """Functions that Numba compiles for `isochrony.jit`, each once for the same types and the same constants.
 
 What Numba compiles stays in memory for good, some 0.6 MB each, so one function in many plans must not be compiled for
-each of them. But it takes globals and enclosed variables for constants, so a function is the same only as long as these
+each of them. But it takes globals and captured variables for constants, so a function is the same only as long as these
 have the same values: they are part of the key.
 """
 

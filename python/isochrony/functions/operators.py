@@ -24,7 +24,7 @@ from ..errors.native import OptionError, PlanError
 from ..options import sample_dtype
 from ..steps.chain import Chain, natives_of
 from ..tables.table import Table
-from .python import importable, shown
+from .python import JitFunction, PythonFunction, importable, shown
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
@@ -477,6 +477,12 @@ class OperatorSteps(Chain):
         (array([3., 5.]), array([1., 2.]))
         """
         given: Any = operator
+        if isinstance(given, PythonFunction | JitFunction):
+            made = "py" if isinstance(given, PythonFunction) else "jit"
+            raise PlanError(
+                f"apply takes an operator class, got iso.{made}({shown(given.function)}); write map(...) for results "
+                "of the function, or each(...) to call it"
+            )
         if not callable(given) or isinstance(given, Operator):
             raise PlanError(
                 f"apply({given!r}) is refused; give the operator's class and the parameters by name, such as "

@@ -197,7 +197,7 @@ def py(
     for these, or write an `isochrony.Operator`. `Plan.explain` states which of the two a plan has.
 
     **Worker processes.** In a worker process the function is a copy: its changes of globals and objects do not reach
-    this process, and enclosed objects are as they were when the run began. Its printed text is shown, in any order. A
+    this process, and captured variables are as they were when the run began. Its printed text is shown, in any order. A
     function that can be imported is sent by name: its module is imported anew, so that changes by this process, in that
     module or another (``conf.LIMIT = 7``, ``np.seterr``), are missing there. Any other function is sent by value
     (cloudpickle), with the globals of its module as they were when the run began; modules that it uses are imported
@@ -285,7 +285,7 @@ def jit(
 ) -> JitFunction:
     """Compile a function with Numba for `Plan.map` or `Plan.filter`: it runs without the interpreter's lock (GIL).
 
-    Numba treats globals and enclosed variables as constants: a plan has their values of the time when it was built.
+    Numba treats globals and captured variables as constants: a plan has their values of the time when it was built.
     Globals of a function that was compiled with `numba.njit` before keep the values of that time.
 
     Parameters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors.native import PlanError
-from ..options import duration, whole
+from ..options import duration, flag, whole
 
 if TYPE_CHECKING:
     from .._native import NativeFollowed, Signal
@@ -65,7 +65,7 @@ def follow(
 ) -> Followed:
     """Follow a stored signal while this or another process appends to it.
 
-    A plan over it reads what is stored and then goes on with new commits, a few milliseconds after each. Gaps, clock
+    A plan over it reads what is stored and then continues with new commits, a few milliseconds after each. Gaps, clock
     steps and windows are those of the stored signal, wherever commits cut it: a gap-free range continues across
     commits. Samples come in order of their indices, each once. Samples that a late file fills in behind the current
     position are not passed on, but counted.
@@ -82,10 +82,11 @@ def follow(
         signal: of an open store, as a rule one open for reading. In the process that writes, uncommitted samples count
             as committed.
         start: index of the first sample to read, from 0; ``signal.end_index`` skips what is stored already.
-        silence: seconds without new samples after which the plan ends, above 0; None: never.
-        lateness: seconds that samples may be overdue while nothing is committed, above 0 and longer than the time
-            between two commits. Samples that are committed later are not passed on, but counted, and plans go on. None:
-            wait for ever.
+        silence: seconds without new samples after which the plan ends, 0 or more; with 0 it ends when it has read what
+            is stored. None: never.
+        lateness: seconds that samples may be overdue while nothing is committed, 0 or more; give more than the time
+            between two commits. Samples that are committed later are not passed on, but counted, and plans continue.
+            None: wait for ever.
         while_written: end when no process has the store open for writing; checked twice a second, after all committed
             samples were read.
 
@@ -94,7 +95,7 @@ def follow(
 
     Raises:
         PlanError: `signal` is not a signal of a store.
-        OptionError: `start`, `silence` or `lateness` out of range.
+        OptionError: a parameter out of range.
 
     >>> import numpy as np, tempfile, isochrony as iso
     >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
@@ -110,5 +111,6 @@ def follow(
         raise PlanError(f"follow got {type(signal).__name__}; give a signal of a store, such as store['name']")
     silence = None if silence is None else duration("silence=", silence)
     lateness = None if lateness is None else duration("lateness=", lateness)
-    native = NativeFollowed(signal, whole("follow start=", start, "samples", 0), silence, lateness, while_written)
+    first, written = whole("follow start=", start, "samples", 0), flag("while_written", while_written)
+    native = NativeFollowed(signal, first, silence, lateness, written)
     return Followed(native, signal.name)

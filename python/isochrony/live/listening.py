@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import with_code
 from ..errors.native import OptionError
 from ..latency import Latency
-from ..options import duration, sample_dtype, whole
+from ..options import byte_count, duration, flag, sample_dtype, text, whole
 from ..steps.chain import Chain
 
 if TYPE_CHECKING:
@@ -180,12 +180,12 @@ def listen(
     unit: str = "",
     framing: str = "isochrony",
     reorder: float = 0.05,
-    buffer: int = 32 << 20,
-    max_frame: int = 1 << 20,
+    buffer: int | str = 32 << 20,
+    max_frame: int | str = 1 << 20,
     step: float = 0.01,
     silence: float | None = None,
     lateness: float | None = None,
-    keep_late: int = 0,
+    keep_late: int | str = 0,
     anyone: bool = False,
     bind: bool = True,
     clock: Listener | None = None,
@@ -241,15 +241,15 @@ def listen(
             losses cannot be detected. Or the dtype of a packet counter at the start of each datagram, such as
             ``">u4"``; a counter that starts again begins a run.
         reorder: seconds that a frame out of order waits for earlier ones, 0 or more.
-        buffer: largest number of bytes that wait for the plan.
-        max_frame: largest legal frame in bytes; a larger one is malformed.
-        step: deviation of a sender's time in seconds that counts as a clock step; for SeedLink at least three quarters
-            of a sample.
-        silence: seconds without data after which the feed ends; None: never.
+        buffer: largest number of bytes that wait for the plan, or text such as "64MB".
+        max_frame: largest legal frame in bytes, 64 to 2^28, or text such as "1MB"; a larger one is malformed.
+        step: deviation of the sender's time stamp from the expected time, in seconds, from which it counts as a clock
+            step, 0 or more; for SeedLink at least three quarters of a sample.
+        silence: seconds without data after which the feed ends, 0 or more; None: never.
         lateness: seconds, at least `reorder`, that samples may be overdue while nothing arrives. Samples that arrive
-            later are not passed on, but counted, and plans go on. None: wait for ever. Not with ``framing="raw"``.
+            later are not passed on, but counted, and plans continue. None: wait for ever. Not with ``framing="raw"``.
         keep_late: largest number of bytes of late samples to keep for `Listener.late` and `Listener.take_late`,
-            about 100 bytes for each frame included; 0: none.
+            about 100 bytes for each frame included, or text such as "1MB"; 0: none.
         anyone: accept data from other machines. Anyone who reaches the address can send samples: there is no
             authentication.
         bind: open the address now, so that no sample is missed from here on and the port is known. False: the run that
@@ -262,7 +262,7 @@ def listen(
 
     Raises:
         OptionError: a parameter out of range; an address that other machines can reach, without `anyone`; no such
-            device or channel.
+            host, device or channel.
         LiveOSError: the system refuses to open the address.
         BadSourceError: the SeedLink server cannot be reached, or refuses the request.
         MissingExtraError: a package for audio devices or SeedLink is not installed.
@@ -279,6 +279,11 @@ def listen(
     from .._native import NativeListener
 
     scheme = _scheme(address)
+    name, unit = text("listen name=", name, ""), text("listen unit=", unit, "")
+    framing = text("listen framing=", framing, "")
+    buffer, max_frame = byte_count("buffer", buffer), byte_count("max_frame", max_frame)
+    late = byte_count("keep_late", keep_late, 0)
+    anyone, bind = flag("anyone", anyone), flag("bind", bind)
     driven = scheme in ("audio", "seedlink")
     foreign: dict[str, tuple[Any, Any]] = {"channel": (channel, 0)} if scheme != "audio" else {}
     foreign |= {"timeout": (timeout, 60.0)} if scheme != "seedlink" else {}
@@ -311,19 +316,18 @@ def listen(
             step,
             silence,
             lateness,
-            whole("listen keep_late=", keep_late, "bytes", 0),
+            late,
         )
         if scheme == "audio":
             return _audio(address, asked, rate, channel, common)
         return _seedlink(address, asked, rate, timeout, common)
     if dtype is None or rate is None:
         raise OptionError(f"{address} needs dtype= and rate=; state those of the sender, such as dtype='i2', rate=1000")
-    text = sample_dtype(dtype).str
+    spelled = sample_dtype(dtype).str
     other = None if clock is None else clock._native
-    late = whole("listen keep_late=", keep_late, "bytes", 0)
     times = (step, silence, lateness, late)
     native = NativeListener(
-        address, text, rate, name, unit, framing, reorder, buffer, max_frame, *times, anyone, other, bind
+        address, spelled, rate, name, unit, framing, reorder, buffer, max_frame, *times, anyone, other, bind
     )
     return Listener(native)
 
@@ -332,10 +336,12 @@ def _scheme(address: object) -> str:
     """The scheme of a feed's address; an error before any of missing options."""
     if not isinstance(address, str):
         raise OptionError(f"listen({address!r}) is refused; {_ADDRESSES}")
-    scheme = address.partition(":")[0]
+    scheme, _, rest = address.partition(":")
     why = ""
     if address != "-" and scheme not in _SCHEMES:
-        why = f"unknown scheme {scheme!r}"
+        # A host, with or without a port.
+        has_scheme = rest and not rest.isdecimal() and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme, re.IGNORECASE)
+        why = f"unknown scheme {scheme!r}" if has_scheme else "it has no scheme"
     elif scheme in ("udp", "tcp") and not re.fullmatch(r"\w+://.+:[0-9]+", address):
         why = "it has no host and port"
     if why:

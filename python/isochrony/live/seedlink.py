@@ -3,7 +3,7 @@
 A record says when its first sample was taken, to the microsecond and of a clock that is believed. So a record is
 placed by its time against the end of those before: what is off by less than half a sample follows on, what is missing
 is a gap, what came before is counted as duplicate or late. When the connection is lost it is made again, and the
-server is asked to go on behind the last sequence number that came.
+server is asked to continue behind the last sequence number that came.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class SeedLink:
         require("obspy", "listening to SeedLink")
         self._channel, self._dtype, self._rate, self._reorder = channel, dtype, rate, reorder
         self._after = after
-        # Of one run: a thread that has not ended yet is not to go on when the next run begins.
+        # Of one run: a thread that has not ended yet must not continue when the next run begins.
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.counts = {"reconnects": 0}

@@ -228,10 +228,10 @@ def nbuffer(
             means that nothing can be written now, which is an error.
         memory: largest number of bytes of buffers, staged output and processors, or text such as "100MB" or "64MiB".
         stride: bytes per record, from 1; the last record of an input may be shorter.
-        order: which order of the input is kept: that of "execution" of the function, of "output", "both", or "none".
-            Native processors always get the bytes in order, on all cores.
+        order: "output": output in the order of the input; "execution": the function is called in that order; "both"; or
+            "none". Native processors use all cores and give the same results for every order.
         workers: 1 to 4096; "auto": one per core, and one each to read and to write; fewer if a
-            processor needs the blocks in order.
+            processor needs the buffers in order.
         batch: pass the function all whole records of a buffer at once.
         delimiter: bytes at which records end, such as b"\n", instead of `stride`; a record includes them.
         prefix: type of the length before each record, instead of `stride`: "u1", "<u2", ">u4", "<u8", ..., or "varint",
@@ -274,8 +274,10 @@ def nbuffer(
         NBufferError: the first error in stream order, after all workers have stopped: `offset` is its place, `report`
             what was done, and the exception of a function or stream its cause. Ordered output has everything before the
             failed record; whole records that were read before a source failed are processed.
-        NBufferOSError: the system refuses to read or write (also OSError, with errno).
+        NBufferOSError: the system refuses to open, read or write (also OSError, with errno).
         OptionError: a parameter out of range, before anything is read or written.
+        UsageError: an object that is no source or destination, as a text file, an array that is not contiguous, or a
+            descriptor that is not open.
 
     Source:
         A. Thegler, Automatic n-buffering for Big Data processing, 2015.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import socket
 import stat
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..errors import UsageError
-from ..errors.native import NBufferNotFoundError
+from ..errors import UsageError, with_code
+from ..errors.native import NBufferFolderError, NBufferNotFoundError, NBufferOSError, NBufferPermissionError
 from ..output.files import refuse_inside_store
 
 if TYPE_CHECKING:
@@ -85,14 +86,7 @@ def open_sources(sources: list[Any]) -> Opened:
 
 def _open_source(source: Any, opened: Opened) -> None:
     if isinstance(source, str | os.PathLike):
-        try:
-            descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError as error:
-            raise NBufferNotFoundError(f"input {os.fspath(source)!r} does not exist; check the path") from error
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise IsADirectoryError(21, "it is a folder: name a file", os.fspath(source))
-        opened.add((os.fspath(source), "descriptor", descriptor))
+        opened.add((os.fspath(source), "descriptor", _open("input", source, os.O_RDONLY)))
     elif _is_number(source):
         opened.add((f"descriptor {source}", "descriptor", _duplicate("src", source)))
     elif isinstance(source, socket.socket):
@@ -119,6 +113,41 @@ def _open_source(source: Any, opened: Opened) -> None:
         opened.add((_name(source), "object", getattr(source, "read1", source.read)))
     else:
         opened.add(("memory", "memory", _memory(source)))
+
+
+def _open(end: Literal["input", "output"], path: str | os.PathLike[str], flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    except OSError as error:
+        raise _refused(end, os.fspath(path), error) from error
+    except ValueError as error:
+        raise UsageError(f"{end} {os.fspath(path)!r} is not a path ({error}); give the path of a file") from error
+    return descriptor
+
+
+def _refused(end: Literal["input", "output"], path: str, cause: OSError) -> NBufferOSError:
+    """The error for a path that the system does not open."""
+    option, code = ("src", "nbuf_read") if end == "input" else ("dst", "nbuf_write")
+    kind: type[NBufferOSError] = NBufferOSError
+    text, remedy = f"cannot open {end} {path!r}: {cause.strerror}", f"check the path, or give another {option}"
+    if isinstance(cause, FileNotFoundError):
+        kind = NBufferNotFoundError
+        if end == "input":
+            text, remedy, code = f"input {path!r} does not exist", "check the path", kind.code
+        else:
+            remedy = "create its folder, or give another dst"
+    elif isinstance(cause, IsADirectoryError):
+        kind = NBufferFolderError
+        text, remedy = f"{end} {path!r} is a folder", "give the path of a file"
+    elif isinstance(cause, PermissionError):
+        kind = NBufferPermissionError
+        remedy = f"change its permissions, or give another {option}"
+    refused = with_code(kind(f"{text}; {remedy}"), code)
+    refused.errno = cause.errno
+    return refused
 
 
 def _duplicate(what: str, descriptor: int) -> int:
@@ -225,7 +254,7 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
 
     if isinstance(destination, str | os.PathLike):
         refuse_inside_store(destination)
-        descriptor = os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = _open("output", destination, os.O_WRONLY | os.O_CREAT)
         opened.add((os.fspath(destination), "descriptor", descriptor))
         _refuse_the_same(descriptor, os.fspath(destination), sources)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):

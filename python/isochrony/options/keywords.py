@@ -25,6 +25,7 @@ class Option:
         default: its value where it is not given; that of the field in Rust, or None where Rust's is taken.
         check: gives the value that goes to Rust, of the option's name and what was given, or raises `OptionError`.
         help: what it is, in one clause.
+        flag_help: the same for the command line, where its value is written otherwise; default: `help`.
         details: what else a user needs to know, for docstrings.
         metavar: what stands for its value in the help of the command line; None: there is no flag for it, unless its
             default is True or False.
@@ -35,6 +36,7 @@ class Option:
     default: Any
     check: Callable[[str, Any], Any]
     help: str
+    flag_help: str = ""
     details: str = ""
     metavar: str | None = None
     parse: Callable[[str], Any] = str

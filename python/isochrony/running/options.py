@@ -7,6 +7,7 @@ of ``isochrony run`` are made from the entries. A value acts where flow's ``RunO
 
 from __future__ import annotations
 
+import difflib
 import multiprocessing
 import os
 import sys
@@ -123,7 +124,7 @@ def _scale(name: str, scale: object) -> tuple[int, int] | None:
         if whole and 0 <= least <= most and 1 <= most <= MAX_WORKERS:
             return int(least), int(most)
     raise OptionError(
-        f"{name}={scale!r} is refused; give the least and the most workers, such as (1, 8), at most {MAX_WORKERS}"
+        f"{name}={scale!r} is refused; give the fewest and the most workers, such as (1, 8), at most {MAX_WORKERS}"
     )
 
 
@@ -149,19 +150,10 @@ class RunKeywords(TypedDict, total=False):
             default="auto",
             check=worker_count,
             help='number of threads that compute; "auto": one per core that the process may use (default: auto)',
-            details="""1 to 1024. Each takes a part of the recording at a time, and computes the operators that depend
-                on this part, and on a known number of samples around it: stateless operators, `fir` with few taps,
-                `resample`, `decimate`, also where plans branch and are combined, and the partial results of `count`
-                and `group_by`. Python functions are called in a worker process per thread (see `isochrony.py`). A plan
-                that cannot be split into parts, since it filters recursively or reads a live feed, is split into
-                stages, which run at the same time, each in order. Sinks, and sequential operators of a plan in parts,
-                run in the calling thread, in order along each branch; branches alternate part by part, in the plan's
-                order, instead of block by block. Results are the same to the bit for any number; `explain` states what
-                runs where. "auto" is 1 if the plan is short, or if more would change what functions are given or what
-                is read of a live source (`explain` states the reason), and inside a worker process of this package,
-                `multiprocessing`, Dask or PyTorch. Other threads join a plan with a live source, a function or a
-                `limit` once the calling thread is busy. 1: everything runs in the calling thread, except
-                sums and means of `group_by`, which a second thread computes for the same parts.""",
+            details="""1 to 1024. Results are the same to the bit for any number; `explain` states what runs where, and
+                why "auto" is 1 for some plans. 1: everything runs in the calling thread, except sums and means of
+                `group_by`, which a second thread computes for the same parts. docs/how_a_plan_runs.md says what is
+                divided among threads, and what stays in the calling one.""",
             metavar="N",
             parse=lambda text: text if text == "auto" else int(text),
         ),
@@ -270,10 +262,11 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_paths,
-            help="path prefixes of stores on this machine and on the workers of a cluster, such as "
+            help="path prefixes of stores on this machine, and what they are on the workers of a cluster, such as "
+            '{"/home/me/data": "/mnt/data"}',
+            flag_help="path prefixes of stores on this machine, and what they are on the workers of a cluster, such as "
             "/home/me/data=/mnt/data",
-            details="""In Python a dict: ``paths={"/home/me/data": "/mnt/data"}``. The first prefix that matches is
-                used.""",
+            details="The first prefix that matches is used.",
             metavar="HERE=THERE",
             parse=lambda text: dict(one.split("=", 1) for one in text.split(",")),
             is_setting=False,
@@ -284,13 +277,13 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_scale,
-            help="smallest and largest number of workers that the cluster is scaled to during the run, such as 1,8",
-            details="""In Python a pair: (1, 8). None: the cluster is not scaled. Needs `on=` with a cluster that can
-                start workers, such as `SLURMCluster` or `LocalCluster`, or a client of one. The cluster grows while the
-                rest of the run would take its workers more than 5 s, and shrinks while fewer workers suffice, at the
-                end to the smallest number. A worker is retired after it has finished its work, so that nothing is
-                repeated. Use it in only one run of a cluster at a time.""",
-            metavar="LEAST,MOST",
+            help="fewest and most workers that the cluster is scaled to during the run, such as (1, 8)",
+            flag_help="fewest and most workers that the cluster is scaled to during the run, such as 1,8",
+            details="""None: the cluster is not scaled. Needs `on=` with a cluster that can start workers, such as
+                `SLURMCluster` or `LocalCluster`, or a client of one. It grows while the rest of the run would take its
+                workers more than 5 s, and shrinks while fewer suffice. Use it in only one run of a cluster at a time.
+                docs/cluster.md has the details.""",
+            metavar="FEWEST,MOST",
             parse=lambda text: tuple(int(one) for one in text.split(",")),
             is_setting=False,
         ),
@@ -303,18 +296,15 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=False,
             check=checked_tune,
-            help="yes: adapt the number of threads during the run if trials show a gain; recommend: change nothing, "
-            "and report the best setting; or the file of a saved configuration, to start with it",
-            details="""In Python True, "recommend", a `Configuration`, or the path of its file. Adapted are the numbers
-                of threads and of replicas of stages, the capacities of links, and the size of tasks. Before the start
-                are chosen, without `io=` in `isochrony.scan`, the I/O strategies of stored signals (what `isochrony
-                calibrate` measured decides), without `pin=`, whether threads are pinned (where the CPUs have several
-                caches), and where the plan is cut into stages (what `Plan.characterise` measured decides). Results
-                are the same to the bit.
-                `report.tuning` has the configuration at the end, the bottleneck, and each decision with its
-                reason, the predicted and the measured gain, and the alternatives. A run that is too short for a trial
-                to pay is not changed, nor is a stated number of `workers=`. A run with a `Configuration` starts with
-                it; one of another plan or machine is an `OptionError`. Not with `on=`.""",
+            help='True: adapt the number of threads during the run if trials show a gain; "recommend": change nothing, '
+            "and report the best setting; or a `Configuration` or the path of its file, to start with it",
+            flag_help="yes: adapt the number of threads during the run if trials show a gain; recommend: change "
+            "nothing, and report the best setting; or the file of a saved configuration, to start with it",
+            details="""Results are the same to the bit. `report.tuning` has the configuration at the end, the
+                bottleneck, and each decision with its reason, the predicted and the measured gain, and the
+                alternatives. A run that is too short for a trial to pay is not changed, nor is a stated number of
+                `workers=`. A `Configuration` of another plan or machine is an `OptionError`. Not with `on=`.
+                docs/tuning.md says what is adapted during a run and what is chosen before it.""",
             metavar="yes|recommend|FILE",
             parse=parsed_tune,
             is_setting=False,
@@ -345,7 +335,7 @@ class RunOptions:
         progress: whether a progress line is drawn.
         on: client of the cluster that executes tasks.
         paths: path prefixes of stores here, and what they are on its workers.
-        scale: least and most workers of it.
+        scale: fewest and most workers of it.
         cluster: the slots of this run there; `running` sets it.
         request: what is tuned.
         tuning: the same as Rust reads it; `running` sets it.
@@ -376,7 +366,9 @@ class RunOptions:
         settings["auto_workers"] = is_auto(given["workers"])
         for name, value in given.items():
             if name not in OPTIONS:
-                raise TypeError(f"{name!r} is not a run option; give one of {', '.join(OPTIONS)}")
+                near = difflib.get_close_matches(name, list(OPTIONS), n=1)
+                meant = f" (did you mean {near[0]}?)" if near else ""
+                raise TypeError(f"{name!r} is not a run option{meant}; give one of {', '.join(OPTIONS)}")
             option = OPTIONS[name]
             checked = option.check(name, value)
             if not option.is_setting:

@@ -51,10 +51,9 @@ def collect(
     """
     choice("collect as_", as_, FORMS)
     flag("collect counts", counts)
-    checked, listed = RunOptions.of(**options), _listed(plans)
+    checked, listed = RunOptions.of(**options), _listed("collect", plans)
     if as_ == "numpy":
         return _collected(listed, checked, counts=counts)[0]
-    _natives(listed)
     labelled = [LabelledResult(plan, as_, counts=counts) for plan in listed]
     gathered, report, *_ = _gather([one.native() for one in labelled], checked)
     _warn(report.notes)
@@ -76,7 +75,7 @@ def run(*plans: Plan | Sequence[Plan], **options: Unpack[RunKeywords]) -> RunRes
     >>> sum(seen), [operator.name for operator in result.report.operators]
     (3, ['scan', 'rewindow', 'each', 'count'])
     """
-    return run_reported(_listed(plans), RunOptions.of(**options))
+    return run_reported(_listed("run", plans), RunOptions.of(**options))
 
 
 def _in_unit(native: NativePlan) -> NativePlan:
@@ -86,7 +85,7 @@ def _in_unit(native: NativePlan) -> NativePlan:
 
 def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
     """As `run`, with options that were checked."""
-    natives = _natives(plans)
+    natives = [plan._native for plan in plans]
     with run_progress(options) as progress, run_place(natives, options, collects=False) as ((first, *others), settled):
         report = first.run(others, settled, progress)
         places = _places_of_cluster(settled)
@@ -124,7 +123,7 @@ def _collected(
     plans: tuple[Plan, ...], options: RunOptions, *, counts: bool
 ) -> tuple[tuple[Any, ...], _Gathered, tuple[NativeReport, list[str], RunOptions]]:
     """Results, how they were gathered, and the report with what it says of a cluster and the options of the run."""
-    natives = _natives(plans)
+    natives = [plan._native for plan in plans]
     asked = natives if counts else [_in_unit(one) for one in natives]
     gathered, report, places, settled = _gather(asked, options)
     _warn(report.notes)
@@ -149,20 +148,25 @@ def _warn(notes: Sequence[str]) -> None:
         warnings.warn(note, EmptyResultWarning, stacklevel=level)
 
 
-def _listed(plans: tuple[Plan | Sequence[Plan], ...]) -> tuple[Plan, ...]:
-    """The plans of arguments, or of one list of plans."""
+def _listed(call: str, plans: tuple[Plan | Sequence[Plan], ...]) -> tuple[Plan, ...]:
+    """The plans of arguments, or of one list of plans.
+
+    Raises:
+        PlanError: there are none, or one is no plan.
+    """
     is_list = len(plans) == 1 and isinstance(plans[0], list | tuple)
-    return tuple(plans[0]) if is_list else plans  # type: ignore[arg-type, return-value]
-
-
-def _natives(plans: tuple[Plan, ...]) -> list[NativePlan]:
-    if not plans or not all(isinstance(plan, Chain) for plan in plans):
-        names = dict.fromkeys(type(plan).__name__ for plan in plans)
-        hint = ": write collect(plan), not collect(*plan), which executes the plan" if "Block" in names else ""
-        raise PlanError(
-            f"{', '.join(names) or 'nothing'} given where plans are run; give plans, as iso.scan(signal){hint}"
-        )
-    return [plan._native for plan in plans]
+    listed: tuple[Any, ...] = tuple(plans[0]) if is_list else plans
+    if not listed:
+        raise PlanError(f"{call} got no plan; give plans, such as iso.scan(signal)")
+    for position, plan in enumerate(listed, 1):
+        if not isinstance(plan, Chain):
+            name = type(plan).__name__
+            place = f" as argument {position}" if len(listed) > 1 else ""
+            remedy = "give plans, such as iso.scan(signal)"
+            if name == "Block":
+                remedy = f"write {call}(plan), not {call}(*plan), which executes the plan"
+            raise PlanError(f"{call} got {name}{place}; {remedy}")
+    return listed
 
 
 @contextmanager

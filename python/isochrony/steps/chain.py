@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..errors.native import OptionError, PlanError
@@ -37,6 +38,13 @@ class Chain:
     #: What tasklets asked of it, once they did.
     _known: Known
 
+    def __init_subclass__(cls) -> None:
+        # Python names a method in its errors by this: users know `Plan`, not the classes it is made of.
+        for name, method in vars(cls).items():
+            while isinstance(method, FunctionType) and not name.startswith("_"):
+                method.__qualname__ = f"Plan.{name}"
+                method = getattr(method, "__wrapped__", None)
+
     def __init__(self, native: NativePlan) -> None:
         self._native = native
 
@@ -57,9 +65,9 @@ class Chain:
         r"""Describe the plan as written, how it is rewritten and why, and how it will run; reads nothing.
 
         Returns:
-            A str of several lines, in sections. ``plan``: the plan as written. ``rewrite``, one per change: what the
-            optimiser changes, and ``no skipping``: why it skips nothing. ``runs as``: the plan after that, and of each
-            operator its output type and how its results depend on its input (stateless, overlap, settling, ...).
+            A str of several lines, in sections. ``plan``: the plan as written. ``rewrite``: one line for each change of
+            the optimiser. ``no skipping``: why no range of a scan is skipped. ``runs as``: the plan after that, and of
+            each operator its output type and how its results depend on its input (stateless, overlap, settling, ...).
             ``by default one worker``: why, if so. ``on several workers``: which part runs in tasks or stages, and why
             others do not, if `collect` runs it with `workers`. ``predicted``: the time that it will take, if costs are
             known. ``reads``: how each recording is read.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal, Self
 
@@ -13,6 +14,9 @@ __all__ = ["FilterSteps"]
 
 _BANDS = ("lowpass", "highpass", "bandpass", "bandstop")
 _WINDOWS = ("hamming", "hann", "blackman", "boxcar", "kaiser")
+
+#: Of an error of `iir` about a corner: half the rate, if that is the limit.
+_CORNER = re.compile(r"cutoff_hz=.*above 0(?: and below half the rate, (\S+))? Hz; change cutoff_hz")
 
 
 class FilterSteps(GeneratedOperators):
@@ -135,8 +139,9 @@ class FilterSteps(GeneratedOperators):
         except (OptionError, PlanError) as error:
             text = str(error)
             if text.startswith("iir"):
+                text = f"{band} (operator iir){text.removeprefix('iir')}"
                 parameter = "low_hz or high_hz" if isinstance(corners, tuple) else "hz"
-                text = f"{band} (operator iir){text.removeprefix('iir')}".replace("cutoff_hz", parameter)
+                text = _of_corner(text, corners).replace("cutoff_hz", parameter)
                 if isinstance(corners, tuple) and "two ascending frequencies" in text:
                     low, high = corners
                     how = "swap them" if low > high else "lower low_hz, or raise high_hz"
@@ -228,3 +233,21 @@ class FilterSteps(GeneratedOperators):
             delay=delay,
             method=method,
         )
+
+
+def _of_corner(text: str, corners: float | tuple[float, float]) -> str:
+    """An error of `iir` with the corner that it is about, which limit that misses, and how to change it."""
+    named = {"low_hz": corners[0], "high_hz": corners[1]} if isinstance(corners, tuple) else {"hz": corners}
+    found = _CORNER.search(text)
+    if found is None:
+        return text
+    half = found[1]
+    for name, hz in named.items():
+        missed = ""
+        if hz <= 0:
+            missed = "above 0; raise"
+        elif half is not None and hz >= float(half):
+            missed = f"below half the rate, {half} Hz; lower"
+        if missed:
+            return text.replace(found[0], f"{name}={hz:g} Hz must be {missed} {name}")
+    return text

@@ -255,7 +255,7 @@ class GeneratedOperators(Chain):
         error_rates: npt.ArrayLike | None = None,
         search: int = 10,
     ) -> Self:
-        """Recover the packets that were sent from the copies of several receivers, some of them with bit errors.
+        """Recover transmitted packets from the copies that several receivers got, of which some have bit errors.
 
         Inputs:
             Windows of uint8 that do not overlap, shape (n, bytes): packets that end with the CRC-32 of their other
@@ -272,7 +272,7 @@ class GeneratedOperators(Chain):
             clusters (from 0 to 2^31 - 1): Cluster number of each receiver, this plan's first. Left out: each receiver
                 is its own cluster.
             error_rates (from 0 to below 0.5): Bit error rate of each receiver, below 0.5; values under 1e-9 are treated
-                as 1e-9. Default: the same for all.
+                as 1e-9. Default: 0.01 for each.
             search (bits, from 0 to 20): Maximum number of uncertain bits that are tried both ways.
 
         Conventions:

@@ -53,10 +53,10 @@ class WindowSteps(Chain):
                 lie wholly inside.
 
         Raises:
-            OptionError: an argument of the wrong type; neither or both of `window` and `seconds`; no choice; a
-                count below 1, or above 2^63 - 1.
-            PlanError: another value out of range, as a window of 0 samples; text that is not a length; the input is not
-                samples.
+            OptionError: an argument of the wrong type; neither or both of `window` and `seconds`; an unknown `tail` or
+                `anchor`; a number of samples below 1, or above 2^63 - 1.
+            PlanError: a length in seconds or text that is 0 samples, or out of range; text that is not a length; the
+                input is not samples.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.arange(7), rate=100).rewindow(3, hop="20ms").collect()

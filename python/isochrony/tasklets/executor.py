@@ -132,7 +132,7 @@ class Tasklet:
         self._identity: str | None = None
         self._unkept: str | None = None
         try:
-            # Now, and not when it is run: what a function encloses may change with each run.
+            # Now, and not when it is run: what a function captures may change with each run.
             self._identity = identity(work)
         except NoIdentityError as error:
             self._unkept = str(error)
@@ -209,10 +209,10 @@ class Executor:
     reach this process. Samples are in shared memory; the function gets objects with the methods of `Selection` that
     need no store, and cannot scan them. Return values and exceptions come back pickled; `__cause__` and `__context__`
     of an exception are in the text of its note. Ctrl-C kills the process at once. An array of samples that the function
-    stores holds all memory of the tasklet's samples and an open file: store a copy instead. The objects that a function
-    encloses are pickled once for a test and, if larger than 16 KiB, again when its first tasklet starts; pass large
-    arrays as inputs. If a process dies, its tasklet is tried once more in a new process. A function that cannot be
-    pickled is called in a thread; `explain` and the report say so.
+    stores holds all memory of the tasklet's samples and an open file: store a copy instead. The variables that a
+    function captures (its closure) are pickled once to test it and, if larger than 16 KiB, again when its first tasklet
+    starts; pass large arrays as inputs. If a process dies, its tasklet is tried once more in a new process. A function
+    that cannot be pickled is called in a thread; `explain` and the report say so.
 
     On a Dask cluster (`on`), the function and references to its inputs are sent; workers open the stores themselves.
     Outputs and return values come back to this process, the only one that writes to stores. The number of tasklets at a
@@ -225,7 +225,7 @@ class Executor:
         on_workers: where Python functions are called. "threads": in the threads of the workers. "processes": in worker
             processes, one per worker, started with the run, in some tenths of a second. "inline": in this process one
             at a time, while other workers run plans. "auto": "threads", since a function may store its arguments or
-            change objects that it encloses.
+            change variables that it captures.
         scratch: largest number of bytes of scratch at a time, or text such as "256MB".
         scratch_memory: largest number of bytes of scratch in memory, which functions use without a copy; the rest is in
             files. "auto": a quarter of the free memory at the start of the run; 0: all in files.
@@ -236,7 +236,8 @@ class Executor:
             SMT siblings, near one another. If the system refuses, nothing is pinned; the report's `pinned_cpus` has the
             CPUs.
         keep_going: after a failure, run all tasklets that do not depend on the failed one; False: stop.
-        keep_every_s: seconds between commits of finished tasklets, 0 to 1e9: how much a crash can cost.
+        keep_every_s: seconds between commits of finished tasklets, 0 to 1e9; a crash loses at most the work of this
+            time.
         journal: path of the file that records finished tasklets; None: in the store of the first output.
         on: Dask client or cluster whose workers call the functions, as for `Plan.collect`; None: this process.
         paths: path prefixes of stores on these workers, by path prefix here.
@@ -387,12 +388,12 @@ class Executor:
         by ending the process (SIGTERM, SIGKILL), which costs at most the work of `keep_every_s`.
 
         **Resuming.** A tasklet that an earlier run finished is kept if its name, inputs, outputs and plan or function
-        are the same. For a function that covers its code, defaults, attributes, enclosed objects, and arguments of a
+        are the same. For a function that covers its code, defaults, attributes, captured variables, and arguments of a
         `functools.partial`, as they were when the tasklet was made. Other tasklets run again, and so do those that
         depend on them. The report's `notes` list them, with tasklets whose return values JSON does not preserve (such
-        as arrays and tuples) and functions whose enclosed objects cannot be compared: objects that cannot be pickled,
+        as arrays and tuples) and functions whose captured variables cannot be compared: objects that cannot be pickled,
         such as generators and sockets, plans over arrays, and values nested deeper than 100. Not noticed are: changed
-        samples of an input or an enclosed signal, or another store; changes of functions, classes and globals that a
+        samples of an input or a captured signal, or another store; changes of functions, classes and globals that a
         function uses by name, or of methods of a class; the order of a dict's keys; state that an object's pickle
         leaves out; the position in an open file and its content; changed code of Python functions in plans; and changes
         of arrays of 1 MiB or more, and of tables, between the making of two tasklets that enclose them, without a run
@@ -471,7 +472,7 @@ class Executor:
                     error.report = self._reported(found, results, resume, request)
                 raise
             finally:
-                # What ran may have changed what it encloses.
+                # What ran may have changed what it captures.
                 forget()
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""What a function is, as text that is the same in every process: so that a run that goes on notices other functions.
+"""What a function is, as text that is the same in every process: so that a continued run notices other functions.
 
-A function is its code, its defaults, its attributes and what it encloses; a `functools.partial` its arguments, too. An
+A function is its code, its defaults, its attributes and what it captures; a `functools.partial` its arguments, too. An
 object is its attributes, or what its pickle is made of. Left out are functions and globals that a function calls by
-name. What has neither attributes nor a pickle has no identity, and neither has a function that encloses it.
+name. What has neither attributes nor a pickle has no identity, and neither has a function that captures it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Known", "known", "writes_once"]
 
-# Steps that begin or go on with a file or a signal whenever the plan runs. `annotate` adds what is not there yet.
+# Steps that begin or continue a file or a signal whenever the plan runs. `annotate` adds what is not there yet.
 _SINKS = ("sink", "sink_wav", "sink_parquet", "sink_ipc")
 _SHOWN = re.compile(rf"(?:^|-> |\d: )((?:{'|'.join(_SINKS)})\(.*?\))(?= -> | <- |$)", re.MULTILINE)
 # Arrays, and functions that generate samples.
@@ -63,7 +63,7 @@ def _sink(step: str, params: dict[str, Any]) -> tuple[str, str]:
 
 
 def writes_once(tasklets: Iterable[Tasklet]) -> None:
-    """Each run of a sink begins its file or signal anew, or goes on wherever another has stopped.
+    """Each run of a sink begins its file or signal anew, or continues where another has stopped.
 
     Raises:
         OptionError: two tasklets write to the same.

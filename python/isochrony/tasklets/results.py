@@ -1,4 +1,4 @@
-"""What tasklets return: as it is reported, and as it is kept for a run that goes on."""
+"""What tasklets return: as it is reported, and as it is kept for a run that is continued."""
 
 from __future__ import annotations
 

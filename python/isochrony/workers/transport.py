@@ -1,7 +1,7 @@
 """How Python functions get into worker processes, and what they raise gets back.
 
 A function that a fresh process can import to the same object travels as its name. Any other (a lambda, a closure, what
-a script or a notebook defines) travels by value, by cloudpickle: its code, what it encloses and the globals that it
+a script or a notebook defines) travels by value, by cloudpickle: its code, what it captures and the globals that it
 uses, as they are when the run begins, or, if that is much, when it is first called. What cannot be pickled stays in
 this process.
 """

@@ -46,13 +46,17 @@ pub struct Search {
 /// Counts matches and keeps the positions of the first.
 ///
 /// # Errors
-/// [`BytesError::Parameter`]: no pattern, an empty one, or more than [`LONGEST`], [`MOST_PATTERNS`], [`MOST_BYTES`] and
-/// [`MOST_KEPT`] allow.
+/// [`BytesError::Patterns`]: no pattern, an empty one, or more than [`LONGEST`], [`MOST_PATTERNS`] and [`MOST_BYTES`]
+/// allow. [`BytesError::Parameter`]: more positions than [`MOST_KEPT`].
 pub fn search(search: Search) -> Result<AnyProcessor, BytesError> {
-    let refuse = |parameter: &str, got: String, allowed: String| BytesError::Parameter {
-        processor: "search".into(),
-        parameter: parameter.into(),
-        got,
+    named_search("search", search)
+}
+
+/// `processor`: its name in errors.
+pub(crate) fn named_search(processor: &str, search: Search) -> Result<AnyProcessor, BytesError> {
+    let refuse = |fault: String, allowed: String| BytesError::Patterns {
+        processor: processor.into(),
+        fault,
         allowed,
     };
     let (count, bytes) = (
@@ -60,32 +64,31 @@ pub fn search(search: Search) -> Result<AnyProcessor, BytesError> {
         search.patterns.iter().map(Vec::len).sum::<usize>(),
     );
     if count == 0 || count > MOST_PATTERNS || bytes > MOST_BYTES {
-        let allowed = format!("1 to {MOST_PATTERNS}, of {MOST_BYTES} bytes together");
         return Err(refuse(
-            "patterns",
-            format!("{count} of {bytes} bytes"),
-            allowed,
+            format!("{count} patterns of {bytes} bytes together are refused"),
+            format!("1 to {MOST_PATTERNS} patterns, of at most {MOST_BYTES} bytes together"),
         ));
     }
     for pattern in &search.patterns {
         if pattern.is_empty() || pattern.len() > LONGEST {
-            let allowed = format!("1 to {LONGEST} bytes long");
-            return Err(refuse(
-                "pattern",
-                format!("{} bytes", pattern.len()),
-                allowed,
-            ));
+            let fault = match pattern.len() {
+                0 => "a pattern is empty".into(),
+                length => format!("a pattern has {length} bytes"),
+            };
+            let allowed = format!("patterns of 1 to {LONGEST} bytes, separated by |");
+            return Err(refuse(fault, allowed));
         }
     }
     if search.keep > MOST_KEPT {
-        return Err(refuse(
-            "keep",
-            search.keep.to_string(),
-            format!("up to {MOST_KEPT}"),
-        ));
+        return Err(BytesError::Parameter {
+            processor: processor.into(),
+            parameter: "keep".into(),
+            got: search.keep.to_string(),
+            allowed: format!("up to {MOST_KEPT}"),
+        });
     }
     let engine = Engine::new(&search)
-        .map_err(|reason| refuse("patterns", reason, "fewer or shorter".into()))?;
+        .map_err(|reason| refuse(reason, "fewer or shorter patterns".into()))?;
     Ok(AnyProcessor::new(Searcher { search, engine }))
 }
 

@@ -124,15 +124,15 @@ fn parts_and_states_of_other_chains_are_refused() {
         Chain::parse(&["stats:u1"]).unwrap(),
     );
     let both = Chain::parse(&["crc32c", "stats:u1"]).unwrap();
-    let foreign = Err(BytesError::Foreign);
-    assert_eq!(crc.scan(piece(0, b"a"), &mut stats.part()), foreign);
-    assert_eq!(crc.scan(piece(0, b"a"), &mut both.part()), foreign);
+    let other_chain = Err(BytesError::OtherChain);
+    assert_eq!(crc.scan(piece(0, b"a"), &mut stats.part()), other_chain);
+    assert_eq!(crc.scan(piece(0, b"a"), &mut both.part()), other_chain);
     let mut part = crc.part();
     crc.scan(piece(0, b"a"), &mut part).unwrap();
     let joined = crc.join(piece(0, b"a"), &mut part, &mut stats.state());
-    assert_eq!(joined, Err(BytesError::Foreign));
+    assert_eq!(joined, Err(BytesError::OtherChain));
     let finished = crc.finish(&mut both.state());
-    assert_eq!(finished, Err(BytesError::Foreign));
+    assert_eq!(finished, Err(BytesError::OtherChain));
 }
 
 /// Only the first of thousands of buffers may make it grow.

@@ -131,10 +131,19 @@ fn places_are_looked_for_again_where_those_kept_were_none() {
 #[test]
 fn what_cannot_be_looked_for_is_refused() {
     let code = |wanted: Search| search(wanted).unwrap_err().to_string();
-    assert!(code(looking_for(&[], 0)).contains("patterns=0 of 0 bytes must be 1 to"));
-    assert!(code(looking_for(&[b"a", b""], 0)).contains("pattern=0 bytes must be 1 to 65536"));
+    assert!(
+        code(looking_for(&[], 0))
+            .contains("search: 0 patterns of 0 bytes together are refused; give 1 to")
+    );
+    assert!(
+        code(looking_for(&[b"a", b""], 0))
+            .contains("search: a pattern is empty; give patterns of 1 to 65536")
+    );
     assert!(code(looking_for(&[&[0; 70_000]], 0)).contains("70000 bytes"));
-    assert!(code(looking_for(&[b"a"], 2_000_000)).contains("keep=2000000 must be up to"));
+    assert!(
+        code(looking_for(&[b"a"], 2_000_000))
+            .contains("keep=2000000 is refused; give up to 1048576")
+    );
 }
 
 /// Few letters, so that patterns overlap often.

@@ -77,9 +77,9 @@ pub enum CacheError {
         pieces: u64,
         max_pieces: u64,
     },
-    /// Everything evictable is in use.
+    /// No unpinned object is left to evict.
     #[error(
-        "cache at {} is full: {needed_bytes} bytes are needed, {allocated_bytes} of the quota of {quota_bytes} are allocated and pinned objects cannot be evicted; raise the quota, release objects, or read without the cache", path.display()
+        "cache at {} is full: {needed_bytes} bytes are needed, {allocated_bytes} of the quota of {quota_bytes} are allocated, and pinned objects cannot be evicted; raise the quota, release objects, or read without the cache", path.display()
     )]
     CacheFull {
         path: PathBuf,
@@ -133,7 +133,9 @@ pub enum CacheError {
         reason: String,
     },
     /// Bytes that are not cached.
-    #[error("bytes {start}..{end} of {key} are not in the cache; fetch what `missing` lists first")]
+    #[error(
+        "bytes {start}..{end} of {key} are not in the cache; fetch the ranges that `missing` returns before reading"
+    )]
     NotPresent { key: String, start: u64, end: u64 },
     /// The object's file was removed while pinned.
     #[error("the cache at {} lost {key} while it was pinned: its folder was removed or its journal was damaged; drop the object and pin it again", path.display())]

@@ -93,7 +93,7 @@ fn every_message_states_cause_place_and_fix() {
                 allocated_bytes: 2,
                 quota_bytes: 3,
             },
-            "cache_full: cache at /c is full: 1 bytes are needed, 2 of the quota of 3 are allocated and pinned objects cannot be evicted; raise the quota, release objects, or read without the cache",
+            "cache_full: cache at /c is full: 1 bytes are needed, 2 of the quota of 3 are allocated, and pinned objects cannot be evicted; raise the quota, release objects, or read without the cache",
         ),
         (
             CacheError::DiskFull {
@@ -145,7 +145,7 @@ fn every_message_states_cause_place_and_fix() {
                 start: 1,
                 end: 2,
             },
-            "not_present: bytes 1..2 of k are not in the cache; fetch what `missing` lists first",
+            "not_present: bytes 1..2 of k are not in the cache; fetch the ranges that `missing` returns before reading",
         ),
         (
             CacheError::ObjectLost {

@@ -20,7 +20,7 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
                 reason: reason(),
                 variables,
             },
-            ["503 SlowDown", "check its AWS_"],
+            ["503 SlowDown", "check its environment variables (AWS_"],
         ),
         (CloudError::Missing, ["no such object", "check the URL"]),
         (

@@ -80,6 +80,18 @@ impl Declaration {
     /// # Errors
     /// [`PlanError::UnknownParameter`], [`PlanError::MissingParameter`], [`PlanError::Parameter`].
     pub fn check(&self, mut given: Map<String, Value>) -> Result<Map<String, Value>, PlanError> {
+        // First: a misspelt parameter is also a missing one.
+        let unknown = |name: &&String| self.params.iter().all(|param| param.name != **name);
+        if let Some(parameter) = given.keys().find(unknown) {
+            return Err(PlanError::UnknownParameter {
+                operator: self.name,
+                parameter: parameter.clone(),
+                known: match self.params {
+                    [] => "none".into(),
+                    params => params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+                },
+            });
+        }
         let mut complete = Map::new();
         for param in self.params {
             let value = match (given.remove(param.name), param.default) {
@@ -99,17 +111,7 @@ impl Declaration {
             };
             complete.insert(param.name.into(), value);
         }
-        match given.keys().next() {
-            None => Ok(complete),
-            Some(parameter) => Err(PlanError::UnknownParameter {
-                operator: self.name,
-                parameter: parameter.clone(),
-                known: match self.params {
-                    [] => "none".into(),
-                    params => params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
-                },
-            }),
-        }
+        Ok(complete)
     }
 
     /// A checked parameter as its Rust type; for [`operator!`](super::operator).

@@ -135,7 +135,7 @@ impl StreamForm {
     fn stream(&self, timebases: &mut Timebases) -> Result<StreamId, String> {
         let text = |why: TimeError| why.to_string();
         let mut known = |number: u32, definition: TimebaseDefinition| match definition {
-            TimebaseDefinition::Signal(timebase) => Ok(timebase),
+            TimebaseDefinition::Global(timebase) => Ok(timebase),
             TimebaseDefinition::Grid { start, rate } => TimebaseId::grid(start, rate).map_err(text),
             TimebaseDefinition::Unique => match timebases.get(&number) {
                 Some(&timebase) => Ok(timebase),

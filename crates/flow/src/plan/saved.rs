@@ -154,13 +154,20 @@ impl Plan {
                 continue;
             }
             let params = object("params")?;
-            nodes.push(match catalog.factory_resolver(name) {
+            let applied = match catalog.factory_resolver(name) {
                 Some(resolve) => {
                     let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
-                    first.apply_factory(resolve(&params, &types)?, others)?
+                    resolve(&params, &types)
+                        .and_then(|factory| first.apply_factory(factory, others))
                 }
-                None => first.apply(catalog.get(name)?, params, others)?,
-            });
+                None => catalog
+                    .get(name)
+                    .and_then(|declaration| first.apply(declaration, params, others)),
+            };
+            nodes.push(applied.map_err(|error| PlanError::InNode {
+                node: at,
+                error: Box::new(error),
+            })?);
         }
         match saved.get("outputs").and_then(Value::as_array) {
             Some(outputs) => outputs.iter().map(|output| pick(&nodes, output)).collect(),

@@ -248,6 +248,42 @@ fn broken_saved_plans_are_refused() {
     }
 }
 
+#[test]
+fn a_misspelt_name_in_a_saved_plan_is_located_and_the_right_one_proposed() {
+    let catalog = isochrony_flow::Catalog::standard();
+    let live = || {
+        SharedRecording::new(
+            Segments::new([SigSeg::from_slice(&[1i16], 0, stream()).unwrap()]).unwrap(),
+        )
+    };
+    let refused = |node: serde_json::Value| {
+        let nodes = json!([{"op": "scan"}, node]);
+        let saved = json!({"isochrony_plan": 1, "nodes": nodes, "output": [1, 0]});
+        let error = Plan::from_json(&saved, &catalog, &|_| Ok(live())).unwrap_err();
+        (error.code(), error.to_string())
+    };
+    let inputs = json!([[0, 0]]);
+    let (code, said) =
+        refused(json!({"op": "rewindow", "params": {"windows": 10}, "inputs": inputs}));
+    assert_eq!(code, "unknown_parameter");
+    let start = "node 1 of the saved plan: rewindow has no parameter \"windows\" (did you mean window?); it takes window, ";
+    assert!(said.starts_with(start), "{said}");
+    let (code, said) = refused(json!({"op": "rewindow", "params": {}, "inputs": inputs}));
+    assert_eq!(code, "missing_parameter");
+    assert_eq!(
+        said,
+        "node 1 of the saved plan: rewindow needs window (Samples per window); give window="
+    );
+    let (code, said) = refused(json!({"op": "rewind", "inputs": inputs}));
+    assert_eq!(code, "unknown_operator");
+    assert_eq!(
+        said,
+        "node 1 of the saved plan: no operator is called \"rewind\"; did you mean \"rewindow\"? `isochrony operators` lists all"
+    );
+    let (_, said) = refused(json!({"op": "polish", "inputs": inputs}));
+    assert!(said.contains("choose from calibrate, "), "{said}");
+}
+
 fn stream() -> isochrony_segment::StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }

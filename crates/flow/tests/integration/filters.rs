@@ -206,7 +206,10 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
             json!({"taps": [1.0], "band": "lowpass"}),
             "taps=[1.0] must be a number where band=",
         ),
-        (json!({"taps": []}), "taps=0 must be from 1 to 1048576"),
+        (
+            json!({"taps": []}),
+            "fir needs a list of 1 to 1048576 taps, got an empty one; give the taps",
+        ),
         (
             json!({"taps": 5.5, "band": "lowpass", "cutoff_hz": 3.0}),
             "taps=5.5 must be a whole number",

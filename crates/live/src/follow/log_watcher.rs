@@ -38,7 +38,6 @@ impl Drop for LogWatcher {
     fn drop(&mut self) {
         self.watch.stop();
         if let Some(thread) = self.thread.take() {
-            // It does not panic.
             let _ = thread.join();
         }
     }

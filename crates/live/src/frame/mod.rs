@@ -76,6 +76,7 @@ pub struct FrameHeader {
 }
 
 /// Why bytes are not a frame.
+#[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -83,12 +84,7 @@ pub enum FrameError {
     #[error(
         "the frame header announces {expected} bytes, but the frame has {got}; send each frame whole"
     )]
-    Length {
-        /// Announced bytes, or header length.
-        expected: usize,
-        /// Received bytes.
-        got: usize,
-    },
+    Length { expected: usize, got: usize },
     /// Not a frame, or unknown version.
     #[error(
         "not a frame: the data starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2; send with isochrony send, or listen with the framing that the sender uses, such as raw"
@@ -100,7 +96,6 @@ pub enum FrameError {
     /// Illegal dtype, flag, index or description.
     #[error("the frame has an illegal field {field}={got}; correct the sender")]
     Field {
-        /// Field name.
         field: &'static str,
         /// Value, or length of a description.
         got: u64,
@@ -109,12 +104,7 @@ pub enum FrameError {
     #[error(
         "the frame was damaged on its way: its header states checksum {expected:08x}, its bytes give {got:08x}; send it again"
     )]
-    Checksum {
-        /// Stated checksum.
-        expected: u32,
-        /// Checksum of the bytes.
-        got: u32,
-    },
+    Checksum { expected: u32, got: u32 },
 }
 
 fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

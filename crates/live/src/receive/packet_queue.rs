@@ -14,7 +14,6 @@ const MAX_SPARE_BUFFERS: usize = 64;
 pub(crate) struct ArrivalTime {
     /// Monotonic, since the run started.
     pub(crate) since_start: Duration,
-    /// Ns since 1970.
     pub(crate) civil_ns: i64,
     /// From a driver: civil time of the first sample.
     pub(crate) sampled_ns: Option<i64>,

@@ -24,7 +24,6 @@ impl RunClock {
         }
     }
 
-    /// Ns since 1970.
     pub(crate) fn civil_ns(&self) -> i64 {
         let since = match self {
             Self::System(_) => SystemTime::now().duration_since(UNIX_EPOCH),

@@ -83,7 +83,6 @@ impl Drop for ReceiverThread {
             driver.stop();
         }
         if let Some(thread) = self.thread.take() {
-            // It does not panic.
             let _ = thread.join();
         }
     }

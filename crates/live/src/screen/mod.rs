@@ -28,17 +28,16 @@ use claim::{MAX_CANDIDATES, MAX_COUNT, Plausibility};
 use tracker::SequenceTracker;
 
 /// The decision on a frame.
+#[allow(missing_docs)] // The types document the fields.
 #[derive(Debug, PartialEq)]
 pub enum ScreenVerdict<F> {
     /// Belongs to the feed.
     Admitted {
-        /// Its claims.
         claim: FrameClaim,
         /// Its number, unwrapped.
         count: u64,
         /// First of another sender or of a restarted counter.
         starts_session: bool,
-        /// The frame.
         frame: F,
     },
     /// Does not belong to the feed.

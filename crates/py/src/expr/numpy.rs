@@ -82,7 +82,7 @@ fn unknown(name: &str) -> crate::errors::Error {
         "np.{name} cannot be part of an expression; use arithmetic, np.abs, np.sqrt, np.exp, np.expm1, np.log, \
          np.log1p, np.log2, np.log10, np.sin, np.cos, np.tan, np.tanh, np.arctan2, np.hypot, np.fmod, np.floor, \
          np.ceil, np.trunc, np.rint, np.minimum, np.maximum, np.clip, np.where, \
-         np.isnan, np.isfinite, np.real, np.imag, np.angle, np.conj or a reduction as np.mean"
+         np.isnan, np.isfinite, np.real, np.imag, np.angle, np.conj or a reduction such as np.mean"
     ))
 }
 

@@ -13,7 +13,6 @@ impl Expr {
         self.binary(Binary::Add, other)
     }
 
-    /// Sum.
     fn __radd__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::Add, other)
     }
@@ -23,7 +22,6 @@ impl Expr {
         self.binary(Binary::Sub, other)
     }
 
-    /// Difference.
     fn __rsub__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::Sub, other)
     }
@@ -33,7 +31,6 @@ impl Expr {
         self.binary(Binary::Mul, other)
     }
 
-    /// Product.
     fn __rmul__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::Mul, other)
     }
@@ -43,7 +40,6 @@ impl Expr {
         self.binary(Binary::Div, other)
     }
 
-    /// Quotient, a float.
     fn __rtruediv__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::Div, other)
     }
@@ -53,7 +49,6 @@ impl Expr {
         self.binary(Binary::FloorDiv, other)
     }
 
-    /// Quotient rounded down.
     fn __rfloordiv__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::FloorDiv, other)
     }
@@ -63,7 +58,6 @@ impl Expr {
         self.binary(Binary::Mod, other)
     }
 
-    /// Remainder with the sign of the divisor.
     fn __rmod__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::Mod, other)
     }
@@ -73,7 +67,6 @@ impl Expr {
         self.binary(Binary::And, other)
     }
 
-    /// And: of bools logical, of integers bitwise.
     fn __rand__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::And, other)
     }
@@ -83,7 +76,6 @@ impl Expr {
         self.binary(Binary::Or, other)
     }
 
-    /// Or: of bools logical, of integers bitwise.
     fn __ror__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::Or, other)
     }
@@ -93,7 +85,6 @@ impl Expr {
         self.binary(Binary::Xor, other)
     }
 
-    /// Exclusive or: of bools logical, of integers bitwise.
     fn __rxor__(&self, other: &Bound<'_, PyAny>) -> Result<Self> {
         self.reflected(Binary::Xor, other)
     }
@@ -109,7 +100,6 @@ impl Expr {
         }
     }
 
-    /// Power.
     fn __rpow__(
         &self,
         other: &Bound<'_, PyAny>,

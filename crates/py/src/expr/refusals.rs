@@ -18,7 +18,7 @@ impl Expr {
     pub(super) fn no<T>(&self, what: &str, mend: &str) -> Result<T> {
         let at = quoted(&self.written);
         Err(untraceable(format!(
-            "{at} has no {what} while a plan is built, since it stands for every window; {mend}"
+            "{at} has no {what} while a plan is built, since it stands for values that are computed when the plan runs; {mend}"
         )))
     }
 }
@@ -33,18 +33,18 @@ impl Expr {
     }
 
     fn __len__(&self) -> Result<usize> {
-        self.no("length", "count what you look for, as in (s > 3).count()")
+        self.no("length", "count what you look for, such as (s > 3).count()")
     }
 
     fn __iter__(&self) -> Result<Py<PyAny>> {
-        self.no("elements to loop over", "use reductions, as s.max()")
+        self.no("elements to loop over", "use reductions, such as s.max()")
     }
 
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> Result<Py<PyAny>> {
         let _ = key;
         self.no(
             "elements",
-            "use reductions, as s.max(), or cut other windows with rewindow",
+            "use reductions, such as s.max(), or cut other windows with rewindow",
         )
     }
 
@@ -56,7 +56,7 @@ impl Expr {
     fn __float__(&self) -> Result<f64> {
         self.no(
             "number",
-            "use NumPy's functions, as np.sqrt(s), in place of math's, and s.astype(\"float64\")",
+            "use NumPy's functions, such as np.sqrt(s), in place of math's, and s.astype(\"float64\")",
         )
     }
 
@@ -75,7 +75,7 @@ impl Expr {
     fn __getattr__(&self, name: &str) -> Result<Py<PyAny>> {
         let message = format!(
             "{} has no {name:?}; expressions have mean std var min max sum count rms any all, astype clip where round \
-             conj real imag, ewm hysteresis previous counter, operators, and NumPy's functions, as np.sqrt(s)",
+             conj real imag, ewm hysteresis previous counter, operators, and NumPy's functions, such as np.sqrt(s)",
             quoted(&self.written)
         );
         Err(PackageError::new("TraceAttributeError", "no_such_operation", message).into())

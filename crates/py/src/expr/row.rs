@@ -34,12 +34,10 @@ impl Row {
 
 #[pymethods]
 impl Row {
-    /// A field.
     fn __getattr__(&self, name: &str) -> Result<Expr> {
         self.field(name, "TraceAttributeError")
     }
 
-    /// A field.
     fn __getitem__(&self, name: &str) -> Result<Expr> {
         self.field(name, "TraceError")
     }

@@ -42,7 +42,6 @@ impl Generator {
             unit,
             start,
         } = self;
-        // Generators with one start share a grid.
         let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
         let timebase = grid.unwrap_or(TimebaseId::CIVIL);
         let stream = Stream::new(function.shown.clone(), timebase, rate)

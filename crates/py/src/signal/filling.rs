@@ -3,7 +3,7 @@
 use isochrony_store::Selection as StoreSelection;
 use pyo3::prelude::*;
 
-use crate::errors::Result;
+use crate::errors::{PackageError, Result};
 use crate::integer::IntegerArg;
 use crate::interrupt::interruptible;
 use crate::signal::Signal;
@@ -86,7 +86,12 @@ pub(crate) fn prefetch(py: Python<'_>, samples: &Bound<'_, PyAny>) -> Result<u64
     let selection: &StoreSelection = match samples.cast::<Selection>() {
         Ok(selection) => &selection.get().selection,
         Err(_) => {
-            let signal = samples.cast::<Signal>().map_err(PyErr::from)?.get();
+            let Ok(signal) = samples.cast::<Signal>() else {
+                let kind = samples.get_type().name()?;
+                let message = format!("prefetch got {kind}; give a signal, or a selection of one");
+                return Err(PackageError::new("StoreTypeError", "not_a_signal", message).into());
+            };
+            let signal = signal.get();
             picked = signal.pick(py, None, Default::default())?;
             &picked.selection
         }

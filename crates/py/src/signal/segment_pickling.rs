@@ -24,7 +24,7 @@ impl Segment {
         let stream = self.seg.stream();
         let calibration = &stream.calibration;
         // Timebases of no store are local to a process.
-        let timebase = match stream.timebase.is_of_process() {
+        let timebase = match stream.timebase.is_process_local() {
             true => TimebaseId::CIVIL,
             false => stream.timebase,
         };
@@ -44,7 +44,6 @@ impl Segment {
     }
 }
 
-/// Restores a pickled segment.
 #[pyfunction]
 #[pyo3(signature = (samples, start, stream, time))]
 pub(crate) fn _unpickled_segment(

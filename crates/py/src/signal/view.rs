@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::{PackageError, Result};
 use crate::integer::IntegerArg;
 use crate::interrupt::{bytes_to_wait_for, interruptible};
+use crate::path_argument::store_path;
 use crate::signal::Signal;
 use crate::signal::key::resolve_key;
 use crate::time::option;
@@ -283,11 +284,12 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
 #[pyo3(signature = (path, *, signal=None, repair=false, deep=true))]
 pub(crate) fn verify<'py>(
     py: Python<'py>,
-    path: PathBuf,
+    path: &Bound<'py, PyAny>,
     signal: Option<String>,
     repair: bool,
     deep: bool,
 ) -> Result<Bound<'py, PyDict>> {
+    let path = store_path("verify", path)?;
     let options = VerifyOptions {
         signals: signal,
         deep,

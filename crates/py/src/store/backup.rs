@@ -1,6 +1,6 @@
 //! `isochrony.backup`: a consistent copy of a store.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Progress;
@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
 use crate::interrupt::interruptible;
+use crate::path_argument::store_path;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -52,11 +53,15 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 #[pyo3(signature = (path, dest, *, signals=None, progress=None))]
 pub(crate) fn backup<'py>(
     py: Python<'py>,
-    path: PathBuf,
-    dest: PathBuf,
+    path: &Bound<'py, PyAny>,
+    dest: &Bound<'py, PyAny>,
     signals: Option<Patterns>,
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
+    let (path, dest) = (
+        store_path("backup", path)?,
+        store_path("backup dest=", dest)?,
+    );
     run(py, &path, &dest, signals, progress.as_ref())
 }
 

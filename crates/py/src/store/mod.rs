@@ -293,8 +293,10 @@ impl Store {
     ///     scale: units per count; None: 1. Without `scale` and `offset`, counts are values.
     ///     offset: value of zero counts, in the unit; None: 0.
     ///     alpha: weight of the past in the rate estimate, above 0 and at most 1.
-    ///     gap_slip: seconds a stamp may be off before it is a gap or a step; None: from the stamps.
-    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices; None: 30 days.
+    ///     gap_slip: largest difference, in seconds, between a stamp and the expected time that still counts as clock
+    ///         jitter; a larger one is a gap or a clock step. None: estimated from the stamps.
+    ///     max_gap: longest gap, in seconds, that gets an index for each missing sample; a longer one keeps its
+    ///         duration, but gets fewer indices. None: 30 days.
     ///     attrs: user attributes, JSON values by text keys.
     ///     overwrite: replace a signal of this name.
     ///
@@ -303,7 +305,8 @@ impl Store {
     ///
     /// Raises:
     ///     isochrony.StoreError: the name is taken (also FileExistsError) or refused, an option is outside its range,
-    ///         or the store is open for reading (PermissionError).
+    ///         or the store is open for reading (PermissionError). isochrony.SegmentError: a dtype that signals cannot
+    ///         have (also TypeError). isochrony.TimeError: `rate` or `start` is none.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
     /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")

@@ -1,12 +1,11 @@
 //! `isochrony.open`.
 
-use std::path::PathBuf;
-
 use isochrony_store::{Mode, Store as RustStore};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
 use crate::interrupt::{bytes_to_wait_for, interruptible};
+use crate::path_argument::store_path;
 use crate::store::Store;
 use crate::store::handle::OpenStore;
 use crate::time::option;
@@ -36,7 +35,8 @@ use crate::time::option;
 /// 2000
 #[pyfunction]
 #[pyo3(signature = (path, mode="r"))]
-pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str) -> Result<Store> {
+pub(crate) fn open(py: Python<'_>, path: &Bound<'_, PyAny>, mode: &str) -> Result<Store> {
+    let path = store_path("open", path)?;
     let mode = match mode {
         "r" => Mode::Read,
         "r+" => Mode::ReadWrite,

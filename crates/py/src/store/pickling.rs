@@ -179,7 +179,6 @@ pub(crate) fn _unpickled_store(py: Python<'_>, snapshot: &[u8]) -> Result<Store>
     Ok(Store { shared })
 }
 
-/// Restores a pickled signal.
 #[pyfunction]
 pub(crate) fn _unpickled_signal(snapshot: &Bound<'_, PyBytes>, opening: Opening) -> Result<Signal> {
     let (shared, signal) = decoded(snapshot, opening)?;

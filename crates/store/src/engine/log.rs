@@ -26,7 +26,7 @@ mod record;
 mod unreadable;
 
 use acknowledgement::Acknowledgement;
-use plausible::check;
+use plausible::check_ops;
 pub(crate) use record::record_len;
 use record::{RECORD_HEAD, record_at, record_crc, u32_at, u64_at};
 pub(crate) use unreadable::Unreadable;
@@ -70,7 +70,7 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<ParsedLog, Unreadable> {
     let missing = Unreadable::Damaged(at as u64, "the base record is missing or damaged");
     let (sequence, payload, records_at) = record_at(bytes, at).ok_or(missing)?;
     let base = decode(payload, at)?;
-    check(&base).map_err(|reason| Unreadable::Damaged(at as u64, reason))?;
+    check_ops(&base).map_err(|reason| Unreadable::Damaged(at as u64, reason))?;
     Ok(ParsedLog {
         header,
         base,
@@ -166,7 +166,7 @@ impl Iterator for Records<'_> {
             Ok(ops) => ops,
             Err(error) => return Some(Err(error)),
         };
-        if let Err(reason) = check(&ops) {
+        if let Err(reason) = check_ops(&ops) {
             return Some(Err(Unreadable::Damaged(self.at as u64, reason)));
         }
         self.at = next;
@@ -177,7 +177,7 @@ impl Iterator for Records<'_> {
 
 #[cfg(feature = "fuzzing")]
 pub(crate) fn is_plausible(ops: &[Op]) -> bool {
-    check(ops).is_ok()
+    check_ops(ops).is_ok()
 }
 
 pub(crate) fn begin(buffer: &mut Vec<u8>, count: usize) {

@@ -50,7 +50,7 @@ impl Empirical {
         }
         Ok(Self {
             timebase: self.timebase,
-            ..Self::from_runs(pieces)?
+            ..Self::from_pieces(pieces)?
         })
     }
 }

@@ -118,7 +118,7 @@ fn metric_of(steps: &[(i64, u64)]) -> Empirical {
     let mut pieces = fed.pieces.clone();
     pieces.extend(fed.clock.pieces().unwrap());
     let end = fed.clock.end().unwrap();
-    Empirical::from_runs(pieces)
+    Empirical::from_pieces(pieces)
         .unwrap()
         .closed_at(end)
         .unwrap()
@@ -188,7 +188,7 @@ proptest! {
         let mut pieces = fed.pieces.clone();
         pieces.extend(fed.clock.pieces().unwrap());
         let end = fed.clock.end().unwrap();
-        let metric = Empirical::from_runs(pieces).unwrap().closed_at(end).unwrap();
+        let metric = Empirical::from_pieces(pieces).unwrap().closed_at(end).unwrap();
         for point in &fed.points {
             for i in [point.index - 1, point.index, point.index + 1] {
                 let time = metric.time_of(i).unwrap();

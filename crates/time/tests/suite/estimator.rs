@@ -37,7 +37,7 @@ fn honesty(rec: &Recorder, files: usize, max_pieces: usize, ppm_after: f64) {
         worst_rate = worst_rate.max(off);
         sum_half += rate.uncertainty_ppm;
         rate_misses += u64::from(off > rate.uncertainty_ppm);
-        let metric = Empirical::from_runs(pieces).unwrap();
+        let metric = Empirical::from_pieces(pieces).unwrap();
         for (f, &i) in recorded.iter().zip(&im.index) {
             let off = error_ns(&metric, i, f.shown_start).abs();
             times += 1;
@@ -205,7 +205,7 @@ fn the_coarse_fit_goes_through_every_stamp_s_second() {
     };
     let files = record(&rec, 1000, 5, no_event);
     let im = import(config(&rec), &files, false);
-    let metric = Empirical::from_runs(im.clock.pieces().unwrap()).unwrap();
+    let metric = Empirical::from_pieces(im.clock.pieces().unwrap()).unwrap();
     for (f, &i) in files.iter().zip(&im.index) {
         let line = metric.time_of(i).unwrap().value;
         let off = line.checked_sub(f.stamp.civil).unwrap().to_f64();
@@ -266,7 +266,7 @@ fn short_live_blocks_give_few_pieces() {
             "seed {seed}: {} pieces",
             pieces.len()
         );
-        let metric = Empirical::from_runs(pieces).unwrap();
+        let metric = Empirical::from_pieces(pieces).unwrap();
         for (f, &i) in files.iter().zip(&im.index) {
             assert!(error_ns(&metric, i, f.shown_start).abs() < 2e6);
         }

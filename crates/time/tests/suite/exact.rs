@@ -57,7 +57,7 @@ fn periods_of_the_reference_rates_are_exact() {
 fn every_index_near_the_start_and_after_ten_years_comes_back() {
     for rate in rates() {
         let piece = nominal(rate);
-        let metric = Empirical::from_runs(vec![piece]).unwrap();
+        let metric = Empirical::from_pieces(vec![piece]).unwrap();
         let far = (rate.to_f64() * TEN_YEARS_S as f64) as i64;
         for base in [-far, -50_000, far / 3, far] {
             for i in base..base + 100_000 {
@@ -141,7 +141,7 @@ proptest! {
         let rate = rates()[r];
         let piece = nominal(rate);
         let i = (rate.to_f64() * TEN_YEARS_S as f64 * s) as i64 + off;
-        let metric = Empirical::from_runs(vec![piece]).unwrap();
+        let metric = Empirical::from_pieces(vec![piece]).unwrap();
         let time = metric.time_of(i).unwrap();
         prop_assert!(within_one_step(time.value, &exact(&piece, i)));
         prop_assert_eq!(metric.index_of_time(&time, Lookup::default()).unwrap().index, i);
@@ -149,7 +149,7 @@ proptest! {
 
     #[test]
     fn indices_come_back_through_pieces_and_gaps(pieces in many_pieces(), picks in prop::collection::vec(0.0f64..1.0, 30)) {
-        let metric = Empirical::from_runs(pieces.clone()).unwrap();
+        let metric = Empirical::from_pieces(pieces.clone()).unwrap();
         let last = pieces.last().unwrap().end.unwrap();
         let span = metric.time_of(last).unwrap().value.checked_sub(pieces[0].civil).unwrap();
         prop_assert!(span > Fixed::from_int(10 * 365 * 86_400 * 1_000_000_000));
@@ -179,7 +179,7 @@ proptest! {
 
     #[test]
     fn floor_and_ceil_agree_with_a_scan_of_all_samples(pieces in many_pieces(), pick in 0.0f64..1.0, off in -3_000_000_000i64..3_000_000_000) {
-        let metric = Empirical::from_runs(pieces.clone()).unwrap();
+        let metric = Empirical::from_pieces(pieces.clone()).unwrap();
         let last = pieces.last().unwrap().end.unwrap();
         let near = (last as f64 * pick) as i64;
         let civil = metric.time_of(near).unwrap().value.checked_add(Fixed::from_int(off / 1000)).unwrap();
@@ -193,7 +193,7 @@ proptest! {
 
     #[test]
     fn grids_equal_one_conversion_each(pieces in many_pieces(), start in -100i64..1_000_000, step in 1i64..40_000) {
-        let metric = Empirical::from_runs(pieces).unwrap();
+        let metric = Empirical::from_pieces(pieces).unwrap();
         let indices: Vec<i64> = (0..500).map(|k| start + k * step).collect();
         let each: Vec<Fixed> = indices.iter().map(|&i| metric.time_of(i).unwrap().value).collect();
         let (mut grid, mut many, mut ns) = (vec![Fixed::ZERO; 500], vec![Fixed::ZERO; 500], vec![0; 500]);
@@ -210,7 +210,7 @@ proptest! {
 
     #[test]
     fn civil_grids_equal_one_lookup_each(pieces in many_pieces(), step in 1u64..100_000_000_000, first in 0.0f64..1.0) {
-        let metric = Empirical::from_runs(pieces.clone()).unwrap();
+        let metric = Empirical::from_pieces(pieces.clone()).unwrap();
         let end = pieces.last().unwrap().end.unwrap();
         let start = metric.time_of((end as f64 * first) as i64).unwrap().value;
         let spans = metric.index_spans(start, (step, 7), 400, None).unwrap();

@@ -27,7 +27,7 @@ fn piece(run: u32, index: i64, samples: i64, seconds: f64) -> Piece {
 
 /// 0..10 s; after a backward step 6..16 s; a late file at -20..-15 s.
 fn stepped() -> Empirical {
-    Empirical::from_runs(vec![
+    Empirical::from_pieces(vec![
         piece(0, 0, 1000, 0.0),
         piece(1, 1000, 1000, 6.0),
         piece(2, 2000, 500, -20.0),
@@ -58,7 +58,7 @@ fn stations_convert_through_civil_time_and_back_exactly() {
         .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(stepped())))
         .unwrap();
     let other =
-        Empirical::from_runs(vec![piece(0, 0, 5000, -30.0), piece(1, 5000, 100, 0.0)]).unwrap();
+        Empirical::from_pieces(vec![piece(0, 0, 5000, -30.0), piece(1, 5000, 100, 0.0)]).unwrap();
     graph
         .connect(b, TimebaseId::CIVIL, Metric::Empirical(Arc::new(other)))
         .unwrap();
@@ -82,7 +82,7 @@ fn gaps_stay_flagged_along_the_path() {
     let a = graph.add(index_base("a")).unwrap();
     let s = graph.add(unit("s")).unwrap();
     let gapped =
-        Empirical::from_runs(vec![piece(0, 0, 100, 0.0), piece(0, 200, 100, 2.0)]).unwrap();
+        Empirical::from_pieces(vec![piece(0, 0, 100, 0.0), piece(0, 200, 100, 2.0)]).unwrap();
     graph
         .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(gapped)))
         .unwrap();
@@ -180,7 +180,7 @@ fn contradictory_cycles_are_refused_and_named() {
 fn a_growing_signal_replaces_its_metric() {
     let mut graph = Graph::new();
     let a = graph.add(index_base("a")).unwrap();
-    let metric = |pieces| Metric::Empirical(Arc::new(Empirical::from_runs(pieces).unwrap()));
+    let metric = |pieces| Metric::Empirical(Arc::new(Empirical::from_pieces(pieces).unwrap()));
     graph
         .replace(a, TimebaseId::CIVIL, metric(vec![piece(0, 0, 100, 0.0)]))
         .unwrap();
@@ -223,7 +223,7 @@ fn a_range_of_indices_ends_where_its_last_sample_does() {
     let a = graph.add(index_base("a")).unwrap();
     let tens = graph.add(unit("tens")).unwrap();
     // 0..10 s, a gap of index and 5 s, 15..20 s; after a backward step 6..16 s.
-    let metric = Empirical::from_runs(vec![
+    let metric = Empirical::from_pieces(vec![
         piece(0, 0, 1000, 0.0),
         piece(0, 1200, 500, 15.0),
         piece(1, 1700, 1000, 6.0),
@@ -353,7 +353,7 @@ fn frames_at_sample_times_are_whole_samples_in_every_piece_of_a_fit() {
     let mut graph = Graph::new();
     let a = graph.add(index_base("a")).unwrap();
     let frames = graph.add(unit("frames")).unwrap();
-    let metric = Empirical::from_runs(vec![first, second]).unwrap();
+    let metric = Empirical::from_pieces(vec![first, second]).unwrap();
     graph
         .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(metric)))
         .unwrap();

@@ -58,7 +58,7 @@ fn finds(rec: &Recorder, at: &[usize], lost: i64, look_ahead: impl Fn(u64) -> bo
             pieces.extend(clock.pieces().unwrap());
             pieces.last_mut().unwrap().end = clock.end();
         }
-        let metric = Empirical::from_runs(pieces).unwrap();
+        let metric = Empirical::from_pieces(pieces).unwrap();
         for (file, &index) in files.iter().zip(&im.index) {
             times += 1;
             let off = error_ns(&metric, index, file.shown_start).abs();

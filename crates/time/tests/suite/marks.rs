@@ -25,7 +25,7 @@ fn a_lone_wrong_stamp_is_left_out_when_the_next_is_known() {
             &im.placements[20..]
         );
         assert!(im.runs.is_empty());
-        let metric = Empirical::from_runs(im.clock.pieces().unwrap()).unwrap();
+        let metric = Empirical::from_pieces(im.clock.pieces().unwrap()).unwrap();
         assert!(error_ns(&metric, im.index[20], files[20].shown_start).abs() < 1e5);
     }
 }
@@ -67,7 +67,7 @@ fn files_from_before_the_lock_keep_their_samples_and_lose_their_stamps() {
         assert_eq!(im.index[early], early as i64 * 60_000);
         let pieces = im.clock.pieces().unwrap();
         assert_eq!((pieces.len(), pieces[0].index), (1, 0));
-        let metric = Empirical::from_runs(pieces).unwrap();
+        let metric = Empirical::from_pieces(pieces).unwrap();
         for (f, &i) in files.iter().zip(&im.index) {
             assert!(error_ns(&metric, i, f.shown_start).abs() < 2e6);
         }

@@ -25,7 +25,7 @@ fn honesty(rec: &Recorder, files: usize, event: impl Fn(usize) -> Event + Copy) 
         let (last, recorded) = recorded.split_last().unwrap();
         let im = import(config(&rec), recorded, seed % 2 == 0);
         assert!(im.runs.is_empty(), "seed {seed}: a run too many");
-        let metric = Empirical::from_runs(im.clock.pieces().unwrap()).unwrap();
+        let metric = Empirical::from_pieces(im.clock.pieces().unwrap()).unwrap();
         let metric = metric.closed_at(im.clock.end().unwrap()).unwrap();
         let nominal = im.clock.config().nominal;
         let mean = metric.mean_rate(RunId(0), nominal).unwrap().unwrap();
@@ -130,7 +130,7 @@ fn piece(run: u32, index: i64, end: Option<i64>, civil: i64, ns_per_sample: u64)
 }
 
 fn mean(pieces: Vec<Piece>, run: u32) -> Option<MeanRate> {
-    let metric = Empirical::from_runs(pieces).unwrap();
+    let metric = Empirical::from_pieces(pieces).unwrap();
     metric
         .mean_rate(RunId(run), Rate::from_hz(1000).unwrap())
         .unwrap()

@@ -95,7 +95,7 @@ fn many_gaps_in_a_day_do_not_disturb_the_rate() {
     }
     let rate = im.clock.rate();
     assert!((rate.hz / rec.hz(0.0) - 1.0).abs() * 1e6 < 0.1, "{rate:?}");
-    let metric = Empirical::from_runs(im.clock.pieces().unwrap()).unwrap();
+    let metric = Empirical::from_pieces(im.clock.pieces().unwrap()).unwrap();
     for (f, &i) in files.iter().zip(&im.index) {
         assert!(error_ns(&metric, i, f.shown_start).abs() < metric.uncertainty_ns(i));
     }
@@ -135,7 +135,7 @@ fn backward_steps_open_runs_and_the_rate_carries_over() {
                     p
                 })
                 .collect();
-            let metric = Empirical::from_runs(pieces).unwrap();
+            let metric = Empirical::from_pieces(pieces).unwrap();
             let (last, shown) = (im.index[31], files[31].shown_start);
             assert!(error_ns(&metric, last, shown).abs() <= metric.uncertainty_ns(last));
         }
@@ -217,7 +217,7 @@ fn gaps_between_coarse_stamps_are_found_beyond_their_resolution() {
             (duration_ns.to_f64() * 1e-9 - 5.0).abs() < 1.1,
             "{duration_ns}"
         );
-        Empirical::from_runs(im.clock.pieces().unwrap()).unwrap();
+        Empirical::from_pieces(im.clock.pieces().unwrap()).unwrap();
     }
 }
 

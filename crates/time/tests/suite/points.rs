@@ -326,7 +326,9 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
         uncertainty_ns: 500.0,
         ..Piece::nominal(RunId(0), 0, int(START), rate)
     };
-    let civil = Empirical::from_runs(vec![piece]).unwrap().with_timebase(a);
+    let civil = Empirical::from_pieces(vec![piece])
+        .unwrap()
+        .with_timebase(a);
     graph
         .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(civil)))
         .unwrap();
@@ -371,7 +373,7 @@ fn recorded() -> Empirical {
         end: Some(end),
         ..Piece::nominal(RunId(run), index, int(START + ns), rate)
     };
-    Empirical::from_runs(vec![
+    Empirical::from_pieces(vec![
         piece(0, 0, 100_000, 0),
         piece(0, 100_500, 200_000, 1_005 * S),
         piece(1, 200_000, 300_000, 1_500 * S),
@@ -448,7 +450,7 @@ fn a_correction_measures_what_few_stamps_left_open() {
         pieces.splice(2..2, [bridge, rest]);
         let points = [0, 2_000].map(|s| PointPair::new(START + s * S, START + s * S).within(100));
         let fit = super::points::fit(&points).unwrap();
-        let corrected = Empirical::from_runs(pieces)
+        let corrected = Empirical::from_pieces(pieces)
             .unwrap()
             .corrected(|_| Some(fit.metric()))
             .unwrap();

@@ -26,7 +26,7 @@ fn prefer(p: Prefer) -> Lookup {
 
 /// 0..10 s; after a backward step 6..16 s; a late file at -20..-15 s.
 fn stepped() -> Empirical {
-    Empirical::from_runs(vec![
+    Empirical::from_pieces(vec![
         piece(0, 0, 1000, 0.0),
         piece(1, 1000, 1000, 6.0),
         piece(2, 2000, 500, -20.0),
@@ -149,7 +149,7 @@ fn times_between_and_outside_runs() {
 #[test]
 fn a_late_run_inside_a_gap_wins_over_the_gap() {
     // Run 1, stored after run 0, fills 15 to 20 s of its gap from 10 s to 30 s.
-    let metric = Empirical::from_runs(vec![
+    let metric = Empirical::from_pieces(vec![
         piece(0, 0, 1000, 0.0),
         piece(0, 3000, 1000, 30.0),
         piece(1, 4000, 500, 15.0),
@@ -188,7 +188,7 @@ fn a_late_run_inside_a_gap_wins_over_the_gap() {
 
 #[test]
 fn a_late_piece_between_others_splits_the_index_axis_only() {
-    let metric = Empirical::from_runs(vec![
+    let metric = Empirical::from_pieces(vec![
         piece(0, 0, 1000, 0.0),
         piece(1, 1500, 500, 15.2),
         piece(0, 3000, 1000, 30.0),
@@ -209,7 +209,7 @@ fn a_late_piece_between_others_splits_the_index_axis_only() {
 #[test]
 fn exact_lookups_accept_samples_only() {
     let metric =
-        Empirical::from_runs(vec![piece(0, 0, 1000, 0.0), piece(0, 2000, 10, 20.0)]).unwrap();
+        Empirical::from_pieces(vec![piece(0, 0, 1000, 0.0), piece(0, 2000, 10, 20.0)]).unwrap();
     let exact = |ns: i64| {
         let civil = Fixed::from_int(START + ns);
         metric.index_of(
@@ -233,7 +233,7 @@ fn exact_lookups_accept_samples_only() {
 #[test]
 fn rejects_invalid_pieces() {
     let from = |pieces: &[Piece]| {
-        Empirical::from_runs(pieces.to_vec())
+        Empirical::from_pieces(pieces.to_vec())
             .map(|_| ())
             .unwrap_err()
             .code()

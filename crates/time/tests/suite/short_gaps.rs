@@ -98,7 +98,7 @@ impl Case {
         Outcome {
             gap,
             spurious,
-            metric: Empirical::from_runs(pieces).unwrap(),
+            metric: Empirical::from_pieces(pieces).unwrap(),
             resumed,
         }
     }

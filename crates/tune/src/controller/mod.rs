@@ -72,7 +72,6 @@ enum State {
     Try(Box<(Candidate, Trial)>),
     Watch {
         load: LoadWatch,
-        /// Windows so far.
         windows: usize,
         /// Fewer threads are tried once the plan has kept up for long enough.
         awaits_quiet: bool,

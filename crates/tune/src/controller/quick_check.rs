@@ -18,7 +18,6 @@ pub(super) enum QuickResult {
 }
 
 pub(super) struct QuickCheck {
-    /// The configuration before.
     pub(super) before: Configuration,
     pub(super) reason: String,
     pub(super) predicted_gain: Option<f64>,
@@ -32,7 +31,7 @@ pub(super) struct QuickCheck {
 }
 
 impl QuickCheck {
-    /// `last`: the window before the change; `noise`: as the field.
+    /// `last`: the window before the change.
     pub(super) fn new(
         before: Configuration,
         reason: String,

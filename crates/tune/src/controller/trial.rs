@@ -83,7 +83,6 @@ impl Trial {
         }
     }
 
-    /// Compares processor time per sample, not throughput.
     pub(super) fn saves_time(&self) -> bool {
         self.saves_time
     }

@@ -9,16 +9,15 @@ use super::{Histogram, ModifiedLevy, fit};
 use crate::TuneError;
 
 /// A family of noise distributions.
+#[allow(missing_docs)] // Named as in the literature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseKind {
     /// Levy, truncated above.
     ModifiedLevy,
-    /// Normal.
     Normal,
     /// Gumbel, of maxima.
     Gumbel,
-    /// Cauchy.
     Cauchy,
 }
 
@@ -35,28 +34,22 @@ impl NoiseKind {
 /// let model = NoiseModel::Normal { mean: 0.0, deviation: 1e-6 };
 /// assert_eq!(model.cumulative(0.0), 0.5);
 /// ```
+#[allow(missing_docs)] // As of `NoiseKind`; each with the parameters of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseModel {
-    /// Levy, truncated above.
     ModifiedLevy(ModifiedLevy),
-    /// Normal.
     Normal {
-        /// Mean.
         mean: f64,
         /// Standard deviation, above 0.
         deviation: f64,
     },
-    /// Gumbel, of maxima.
     Gumbel {
-        /// Mode.
         mode: f64,
         /// Scale, above 0.
         scale: f64,
     },
-    /// Cauchy.
     Cauchy {
-        /// Median.
         median: f64,
         /// Half the distance between the quartiles, above 0.
         scale: f64,

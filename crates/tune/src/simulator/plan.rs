@@ -53,7 +53,7 @@ pub enum SimulatedSource {
     Endless,
     /// A number of items, given when taken.
     Finite {
-        /// Items.
+        /// Total items.
         items: u64,
     },
     /// Items that arrive and wait.

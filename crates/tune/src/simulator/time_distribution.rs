@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::TuneError;
 
 /// Distribution of service or inter-arrival times, in seconds.
+#[allow(missing_docs)] // Named as in the literature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TimeDistribution {
-    /// Constant.
     Constant {
         /// Time; finite, at least 0.
         mean_s: f64,
@@ -19,7 +19,6 @@ pub enum TimeDistribution {
         /// Mean; finite, at least 0.
         mean_s: f64,
     },
-    /// Lognormal.
     Lognormal {
         /// Mean; finite, at least 0.
         mean_s: f64,

@@ -93,14 +93,12 @@ pub struct Verdict {
 }
 
 /// Why a model is trusted, or none.
+#[allow(missing_docs)] // The variants document their fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub enum Reason {
     /// Both classifiers accept.
-    Accepted {
-        /// Model.
-        model: Model,
-    },
+    Accepted { model: Model },
     /// No model reaches both thresholds.
     Rejected {
         /// Closest model.
@@ -108,18 +106,14 @@ pub enum Reason {
     },
     /// An impossible measurement.
     Invalid {
-        /// Measurement.
         feature: String,
-        /// Value.
         got: f64,
         /// Allowed values.
         allowed: String,
     },
     /// A feature outside the training range.
     Untrained {
-        /// Feature.
         feature: String,
-        /// Value.
         got: f64,
         /// Smallest value in training.
         least: f64,

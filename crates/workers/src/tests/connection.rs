@@ -35,7 +35,7 @@ fn call_block(
     out: &mut [u8],
 ) -> Result<Result<BlockResult, RemoteException>, ProcessError> {
     assert_eq!(connection.load(function, &mut no_interrupt)?, None);
-    block(input).send(connection, function.number(), out, &mut no_interrupt)
+    block(input).call(connection, function.number(), out, &mut no_interrupt)
 }
 
 fn u64_at(message: &[u8], field: usize) -> u64 {
@@ -290,7 +290,7 @@ fn tasklet<T>(
         allocate: &|len| Buffer::copy_of(&vec![0u8; len]),
     };
     connection.load(&function, &mut no_interrupt).unwrap();
-    let result = call.send(&mut connection, function.number(), &mut no_interrupt);
+    let result = call.call(&mut connection, function.number(), &mut no_interrupt);
     let checked = check(result);
     let (description, inputs) = process.join().unwrap();
     (checked, description, inputs)

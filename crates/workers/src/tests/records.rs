@@ -42,7 +42,7 @@ fn called(body: Vec<u8>) -> Result<Result<RecordResult, RemoteException>, Proces
         process.send(8, &body);
     });
     assert_eq!(connection.load(&function, &mut || Ok(())).unwrap(), None);
-    let answer = CALL.send(&mut connection, number, &mut || Ok(()));
+    let answer = CALL.call(&mut connection, number, &mut || Ok(()));
     process.join().unwrap();
     answer
 }

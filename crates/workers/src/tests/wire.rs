@@ -30,7 +30,7 @@ fn decodes_every_response() {
             Some(Response::BlockDone { keeps_memory })
         );
     }
-    let shape = Response::WrongShape {
+    let shape = Response::UnexpectedResult {
         dtype: "float32".into(),
         shape: vec![7, 2],
     };
@@ -143,7 +143,7 @@ fn a_response_may_come_in_pieces_with_pauses() {
         checks += 1;
         Ok(())
     });
-    let shape = Response::WrongShape {
+    let shape = Response::UnexpectedResult {
         dtype: "float32".into(),
         shape: vec![3],
     };

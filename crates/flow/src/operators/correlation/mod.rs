@@ -1,4 +1,5 @@
-//! Compares two streams: delays between windows, and packets of a known shape.
+//! Operators over several streams: delays and cross-correlations of windows (`cross_correlation`); recovery of packets
+//! from several receivers' copies, and correlation of their bit errors (`packets`).
 
 pub(crate) mod cross_correlation;
 pub(crate) mod packets;

@@ -103,7 +103,14 @@ impl Fir {
                 let legal = "a number where band= or edges_hz= is given";
                 return Err(parameter_error("fir", "taps", &self.taps, legal));
             }
-            return Ok(numbers(&self.taps));
+            let taps = numbers(&self.taps);
+            return match taps.is_empty() {
+                true => Err(needs(
+                    "needs a list of 1 to 1048576 taps, got an empty one",
+                    "give the taps",
+                )),
+                false => Ok(taps),
+            };
         }
         match (windowed, equiripple) {
             (true, false) => self.design_windowed(rate),

@@ -96,8 +96,8 @@ pub enum OpErrorKind {
     },
     /// Memory budget exceeded.
     #[error(
-        "{asked} more bytes would exceed memory={cap} bytes, the limit for queues and results ({used} in use); raise memory=, \
-         or keep fewer results"
+        "{asked} more bytes would exceed memory={cap} bytes, the limit on the memory of queues and buffers ({used} in use); \
+         raise memory= to {} bytes or more", used.saturating_add(*asked)
     )]
     MemoryCap {
         /// Requested bytes.

@@ -1,18 +1,26 @@
 //! Errors of building, saving and changing plans.
 
-use isochrony_store::StoreError;
+use isochrony_store::{StoreError, nearest};
 
 /// Why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
     /// Unknown operator.
-    #[error("no operator is called {name:?}; choose from {known}")]
+    #[error("no operator is called {name:?}; {}", operator_choice(name, known))]
     UnknownOperator {
         /// Given name.
         name: String,
         /// Known names.
         known: String,
+    },
+    /// An operator of a saved plan is refused.
+    #[error("node {node} of the saved plan: {error}")]
+    InNode {
+        /// Node number in the saved plan.
+        node: usize,
+        /// Cause.
+        error: Box<Self>,
     },
     /// Wrong number of inputs.
     #[error("{operator} takes {expected} input(s), but {got} are connected; connect {expected}")]
@@ -51,7 +59,10 @@ pub enum PlanError {
         mend: &'static str,
     },
     /// Unknown parameter.
-    #[error("{operator} has no parameter {parameter:?}; it takes {known}")]
+    #[error(
+        "{operator} has no parameter {parameter:?}{}; it takes {known}",
+        nearest(parameter, known.split(", ")).map_or(String::new(), |near| format!(" (did you mean {near}?)"))
+    )]
     UnknownParameter {
         /// Operator.
         operator: &'static str,
@@ -61,7 +72,7 @@ pub enum PlanError {
         known: String,
     },
     /// Missing required parameter.
-    #[error("{operator} needs {parameter} ({doc}); give {parameter}=")]
+    #[error("{operator} needs {parameter} ({}); give {parameter}=", doc.trim_end_matches('.'))]
     MissingParameter {
         /// Operator.
         operator: &'static str,
@@ -466,6 +477,7 @@ impl PlanError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownOperator { .. } => "unknown_operator",
+            Self::InNode { error, .. } => error.code(),
             Self::Inputs { .. } => "inputs",
             Self::InputType { .. } => "input_type",
             Self::InputsDiffer { .. } => "inputs_differ",
@@ -506,5 +518,12 @@ impl PlanError {
             Self::LoopNotClosed { .. } => "loop_not_closed",
             Self::NoSuchOutput { .. } => "no_such_output",
         }
+    }
+}
+
+fn operator_choice(name: &str, known: &str) -> String {
+    match nearest(name, known.split(", ")) {
+        Some(near) => format!("did you mean {near:?}? `isochrony operators` lists all"),
+        None => format!("choose from {known}"),
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn call_in_worker_process(
     let answer = remote.call_block(&call, result.bytes_mut());
     match answer.map_err(operator_error)? {
         BlockResult::Copied => Ok(out.seal(result)),
-        BlockResult::WrongShape { dtype, shape } => {
+        BlockResult::UnexpectedResult { dtype, shape } => {
             let got = ReturnedArray::dtype_named(&dtype).map_err(failed)?;
             let (rows, columns) = ReturnedArray::shape(&shape).map_err(failed)?;
             check(of, got, rows, columns, wanted)?;

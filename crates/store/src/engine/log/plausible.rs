@@ -1,4 +1,4 @@
-//! Validates names, geometries and replacement files of a log.
+//! Validates what operations of a log state: names, geometries, small tables, write marks and replacement files.
 
 use std::path::{Component, Path};
 
@@ -7,7 +7,7 @@ use crate::names::check_name;
 use crate::op::Op;
 
 /// A foreign log must not lead out of the store or cause excessive allocation.
-pub(super) fn check(ops: &[Op]) -> Result<(), &'static str> {
+pub(super) fn check_ops(ops: &[Op]) -> Result<(), &'static str> {
     for op in ops {
         if let Op::Create { name, .. } | Op::Rename { to: name, .. } = op
             && check_name(name).is_err()
@@ -17,7 +17,7 @@ pub(super) fn check(ops: &[Op]) -> Result<(), &'static str> {
         if let Op::Create { meta, .. } | Op::Meta { meta, .. } = op
             && !meta.is_plausible()
         {
-            return Err("a record describes a signal that cannot be");
+            return Err("a record gives a signal an impossible chunk or shard size");
         }
         let is_plain = |name: &str| {
             let mut components = Path::new(name).components();
@@ -27,7 +27,7 @@ pub(super) fn check(ops: &[Op]) -> Result<(), &'static str> {
         if let Op::SmallTables { tables, .. } = op
             && !CompactTables::are_plausible(tables)
         {
-            return Err("a record holds rows of a table that cannot have them");
+            return Err("a record's small tables are unknown, repeated, or have incomplete rows");
         }
         if let Op::WriteMark { shard, mark, .. } = op
             && (mark.0 == 0 || i64::try_from(*shard).is_err())
@@ -35,7 +35,7 @@ pub(super) fn check(ops: &[Op]) -> Result<(), &'static str> {
             return Err("a record states a write mark that no shard can have");
         }
         if op.replacement().is_some_and(|name| !is_plain(name)) {
-            return Err("a record names a file under construction that cannot be");
+            return Err("a record names a replacement file that is not a plain file name");
         }
     }
     Ok(())

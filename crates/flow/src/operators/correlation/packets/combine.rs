@@ -15,11 +15,11 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Without known error rates, all receivers weigh the same.
+/// Any equal rate gives all receivers the same weight. The description of `error_rates` states this one.
 const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 operator! {
-    /// Recovers the packets that were sent from the copies of several receivers, some of them with bit errors.
+    /// Recovers transmitted packets from the copies that several receivers got, of which some have bit errors.
     ///
     /// # Inputs
     /// Windows of uint8 that do not overlap, shape (n, bytes): packets that end with the CRC-32 of their other bytes,
@@ -59,8 +59,7 @@ operator! {
     pub struct CombinePackets = "combine_packets" (Inputs::AtLeast(1)) {
         /// Cluster number of each receiver, this plan's first. Left out: each receiver is its own cluster.
         clusters: Value = "integers" { unit: Of("clusters"), range: (0.0, 2147483647.0), default: || json!([]) },
-        /// Bit error rate of each receiver, below 0.5; values under 1e-9 are treated as 1e-9. Default: the same for
-        /// all.
+        /// Bit error rate of each receiver, below 0.5; values under 1e-9 are treated as 1e-9. Default: 0.01 for each.
         error_rates: Value = "numbers" { at_least: 0.0, below: 0.5, default: || json!([]) },
         /// Maximum number of uncertain bits that are tried both ways.
         search: u32 = "integer" { unit: Of("bits"), range: (0.0, 20.0), default: || json!(10) },
@@ -81,12 +80,12 @@ struct BoundState {
 impl BoundState {
     fn emit_before(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let bytes = self.bytes;
-        let most = self.copies.waiting_packets();
-        if most > 0 && self.copies.next().is_some_and(|next| next < upto) {
-            let mut block = out.alloc(DType::U8, most * bytes)?;
+        let capacity = self.copies.waiting_packets();
+        if capacity > 0 && self.copies.next().is_some_and(|next| next < upto) {
+            let mut block = out.alloc(DType::U8, capacity * bytes)?;
             let packets = block.samples_mut::<u8>();
-            // Start index and bytes of each.
-            let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
+            // Start index and bytes of each contiguous range of packets.
+            let mut ranges: Vec<(i64, Range<usize>)> = Vec::new();
             let mut used = 0;
             let combiner = &mut self.combiner;
             self.copies.for_each_before(upto, |start, copies| {
@@ -94,14 +93,16 @@ impl BoundState {
                 if combiner.combine(copies, packet) == Recovery::Lost {
                     return Ok(());
                 }
-                match runs.last_mut() {
-                    Some((first, run)) if *first + run.len() as i64 == start => run.end += bytes,
-                    _ => runs.push((start, used..used + bytes)),
+                match ranges.last_mut() {
+                    Some((first, range)) if *first + range.len() as i64 == start => {
+                        range.end += bytes;
+                    }
+                    _ => ranges.push((start, used..used + bytes)),
                 }
                 used += bytes;
                 Ok(())
             })?;
-            self.emit(&out.seal(block), runs, out)?;
+            self.emit(&out.seal(block), ranges, out)?;
         }
         self.emitted_until = self.emitted_until.max(upto);
         out.holds(self.copies.held())
@@ -110,13 +111,13 @@ impl BoundState {
     fn emit(
         &self,
         packets: &Buffer,
-        runs: Vec<(i64, Range<usize>)>,
+        ranges: Vec<(i64, Range<usize>)>,
         out: &mut Out<'_>,
     ) -> Result<(), OpError> {
-        for (start, run) in runs {
-            if let Some(run) = packets.slice(run) {
-                let run = SigSeg::new(run, start, DType::U8, self.stream)?;
-                out.emit(0, &mut run.into())?;
+        for (start, range) in ranges {
+            if let Some(bytes) = packets.slice(range) {
+                let segment = SigSeg::new(bytes, start, DType::U8, self.stream)?;
+                out.emit(0, &mut segment.into())?;
             }
         }
         Ok(())

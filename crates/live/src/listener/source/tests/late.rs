@@ -47,7 +47,6 @@ fn late_rows_say_where_the_feed_was_and_which_sample_it_is() {
     sender.sends_backlog = true;
     let (late, listener) = run_with_late(&sender, |late| late);
     let late = late.unwrap();
-    // As above: all come at 1011 ms, when samples before 900 have been given up.
     assert_eq!(column(&late, "start"), [900; 400]);
     assert_eq!(column(&late, "end"), [901; 400]);
     let expected: Vec<i64> = (500..900).collect();

@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, Rate, Ratio, TimeError, TimebaseId};
 
-/// Bits between are an index of the table.
+/// The 27 bits between the marked ones are the position in [`TABLE`].
 const ID_MARK: u32 = 0x8000_000f;
 const INDEX_SHIFT: u32 = 4;
 
 /// Recreates a timebase in another process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TimebaseDefinition {
-    /// A signal's, with a global id.
-    Signal(TimebaseId),
-    /// Resampled from one that is not.
+    /// Valid in every process: civil time, or that of a signal or a view level.
+    Global(TimebaseId),
+    /// Resampled from a timebase that is not resampled itself.
     Resampled {
         /// The original.
         origin: TimebaseId,
@@ -71,7 +71,7 @@ impl TimebaseId {
     /// ```
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] beyond 63 bits, or after 2^27 ratios.
+    /// [`TimeError::Overflow`] beyond 63 bits, or after 2^27 timebases of this process.
     pub fn resampled(self, ratio: Ratio) -> Result<Self, TimeError> {
         let (origin, before) = self.origin();
         let ratio = before.then(ratio)?;
@@ -84,7 +84,7 @@ impl TimebaseId {
     /// A new timebase, for this process.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] after 2^27.
+    /// [`TimeError::Overflow`] after 2^27 timebases of this process.
     pub fn unique() -> Result<Self, TimeError> {
         timebase_of(TimebaseDefinition::Unique)
     }
@@ -101,22 +101,22 @@ impl TimebaseId {
     /// ```
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] after 2^27.
+    /// [`TimeError::Overflow`] after 2^27 timebases of this process.
     pub fn grid(start: Fixed, rate: Rate) -> Result<Self, TimeError> {
         timebase_of(TimebaseDefinition::Grid { start, rate })
     }
 
     /// Whether it is valid in this process only.
     #[must_use]
-    pub fn is_of_process(self) -> bool {
+    pub fn is_process_local(self) -> bool {
         self.0 & ID_MARK == ID_MARK
     }
 
     /// Its definition.
     #[must_use]
     pub fn definition(self) -> TimebaseDefinition {
-        if !self.is_of_process() {
-            return TimebaseDefinition::Signal(self);
+        if !self.is_process_local() {
+            return TimebaseDefinition::Global(self);
         }
         let at = (self.0 & !ID_MARK) >> INDEX_SHIFT;
         let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
