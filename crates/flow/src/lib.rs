@@ -48,6 +48,7 @@ pub use plan::declaration::{
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RemoteFailure, RunError};
 pub use plan::item::{Break, Frames, Item, Ranges};
 pub use plan::length::{IntoParameter, Length, LengthError};
+pub(crate) use plan::operator::KeyReplicas;
 pub use plan::operator::{
     Alignment, Contract, Extent, InputBounds, Next, Operator, OperatorProperties, ParameterUpdate,
     Port, Resource, RowAxis,

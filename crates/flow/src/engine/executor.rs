@@ -1,5 +1,6 @@
 //! State of an execution in one thread.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
@@ -8,6 +9,7 @@ use super::branches::ExecutorTaps;
 use super::burst_latency::BurstLatencies;
 use super::context::ExecutionContext;
 use super::cut_rule::CutOrigin;
+use super::helpers::Helpers;
 use super::pool::OutputPool;
 use super::ranked_error::RankedError;
 use super::report::{OperatorReport, Report};
@@ -90,6 +92,12 @@ impl PlanExecutor {
     /// Measures latencies: results are delivered by its operators.
     pub(crate) fn with_latencies(mut self) -> Self {
         self.latencies = self.measures.then(Box::default);
+        self
+    }
+
+    /// For operators that divide their work.
+    pub(crate) fn with_helpers(mut self, helpers: Option<Arc<dyn Helpers>>) -> Self {
+        self.context.helpers = helpers;
         self
     }
 

@@ -115,6 +115,7 @@ impl PlanExecutor {
                 useful_ns: vec![0; slots.len()],
                 done_count: 0,
                 other_errors: Vec::new(),
+                helpers: None,
             },
             slots,
             source_order: SourceOrder {

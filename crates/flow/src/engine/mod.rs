@@ -20,6 +20,7 @@
 //! | set up | `layout`, `executor`, `slot`, `context`, `pool` |
 //! | which source is asked, and for how much | `source_order`, `burst`, `burst_latency`, `run` |
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
+//! | parts of an operator call in other threads | `helpers` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
 //! | around it | `options`, `cut_rule`, `control`, `tuning`, `start_settings`, `report`, `gathered`, `budget` |
@@ -36,6 +37,7 @@ mod executor;
 mod fan_in;
 mod first_error;
 pub(crate) mod gathered;
+mod helpers;
 mod layout;
 mod mark;
 mod options;
@@ -53,6 +55,7 @@ pub(crate) use cut_rule::{CutOrigin, CutRule};
 pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
+pub(crate) use helpers::{DividedWork, Helpers};
 pub(crate) use layout::ReusableParts;
 pub(crate) use options::PlanCuts;
 pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};

@@ -37,6 +37,9 @@ pub struct StageOptions {
     /// it; at most [`RunOptions::task`]. 4 MiB leave the cache before the next stage reads them; of much less a large part
     /// is read twice, to settle.
     pub cell_bytes: u64,
+    /// Least expected microseconds of an operator call for which other threads are asked to compute parts of it: asking
+    /// takes about one, and a thread that sleeps comes some ten later.
+    pub divided_us: u64,
     /// Approximate link capacity in bytes.
     pub link_bytes: u64,
     /// Seed for random changes of link capacities, replicas and threads after each burst of the caller's thread, and of
@@ -54,6 +57,7 @@ impl Default for StageOptions {
             burst_bytes: 1 << 20,
             block_bytes: 1 << 20,
             cell_bytes: 1 << 20,
+            divided_us: 20,
             link_bytes: 2 << 20,
             shuffle: None,
             threads_per_cache: 0,

@@ -100,7 +100,8 @@ pub struct StageReport {
     pub replica: Option<usize>,
     /// Operator numbers in the plan.
     pub operators: Vec<usize>,
-    /// Items from sources and earlier stages, overlaps of blocks twice.
+    /// Items from sources and earlier stages, overlaps of blocks twice. Of replicas that share keys, from 1 on: the parts
+    /// of calls that they computed.
     pub items: u64,
     /// Bytes of these, mapped or not.
     pub bytes: u64,

@@ -148,6 +148,17 @@ pub enum Resource {
     Interpreter,
 }
 
+/// Whether threads of a stage can share an operator's work by keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyReplicas {
+    /// Not an operator that has keys.
+    NoKeys,
+    /// It divides its calls among [`Helpers`](crate::engine::Helpers).
+    Possible,
+    /// Why one thread is as fast.
+    Useless(&'static str),
+}
+
 /// Properties of an operator, given the types of its inputs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -182,6 +193,7 @@ pub struct OperatorProperties {
     /// Feeds back to its last input, the loop's [`Alignment::Loop`].
     pub(crate) closes_loop: bool,
     pub(crate) sequential_because: Option<&'static str>,
+    pub(crate) by_key: KeyReplicas,
     /// Host that executes everything upstream.
     pub(crate) host: Option<std::sync::Arc<str>>,
 }
@@ -212,6 +224,7 @@ impl OperatorProperties {
             ends_early: false,
             closes_loop: false,
             sequential_because: None,
+            by_key: KeyReplicas::NoKeys,
             host: None,
         }
     }
@@ -260,6 +273,11 @@ impl OperatorProperties {
 
     pub(crate) fn closes_loop(mut self) -> Self {
         self.closes_loop = true;
+        self
+    }
+
+    pub(crate) fn by_key(mut self, by_key: KeyReplicas) -> Self {
+        self.by_key = by_key;
         self
     }
 

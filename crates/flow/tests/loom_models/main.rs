@@ -18,6 +18,10 @@ mod block_scheduler;
 mod changes;
 
 #[allow(dead_code)]
+#[path = "../../src/scheduler/stages/fork_join.rs"]
+mod fork_join;
+
+#[allow(dead_code)]
 #[path = "../../src/scheduler/stages/link.rs"]
 mod link;
 
@@ -37,6 +41,7 @@ mod stage_queue;
 #[path = "../../src/scheduler/task_queue.rs"]
 mod task_queue;
 
+mod divided;
 mod parameters;
 mod replicas;
 mod stages;

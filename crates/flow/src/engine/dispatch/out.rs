@@ -1,6 +1,7 @@
 //! The engine's side of an operator call: output, memory, anchor.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 use isochrony_segment::{Buffer, DType};
@@ -8,6 +9,7 @@ use isochrony_segment::{Buffer, DType};
 use super::drive::fan_out;
 use super::marks::send_mark;
 use crate::engine::context::ExecutionContext;
+use crate::engine::helpers::Helpers;
 use crate::engine::mark::Mark;
 use crate::engine::pool::Block;
 use crate::engine::slot::{Slot, end_upstream};
@@ -92,6 +94,11 @@ impl Out<'_> {
 
     pub(crate) fn keep_only(&mut self, range: Option<Range<i64>>) {
         self.context.nodes[self.node as usize].kept = range;
+    }
+
+    /// Threads that may compute parts of this call; None with one thread.
+    pub(crate) fn helpers(&self) -> Option<Arc<dyn Helpers>> {
+        self.context.helpers.clone()
     }
 
     /// When the first item of the burst arrived.

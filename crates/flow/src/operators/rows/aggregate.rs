@@ -129,6 +129,10 @@ impl ColumnValues {
         Self::new(self.dtype)
     }
 
+    pub(crate) fn get(&self, at: usize) -> Option<u64> {
+        self.known[at].then(|| self.bits[at])
+    }
+
     pub(crate) fn clear(&mut self) {
         self.bits.clear();
         self.known.clear();
@@ -166,6 +170,28 @@ impl ColumnValues {
         }
     }
 }
+
+/// Values of a column as aggregates take them.
+#[derive(Debug)]
+pub(crate) struct AggregateInput {
+    values: Vec<u64>,
+    nulls: Option<NullBuffer>,
+}
+
+impl AggregateInput {
+    /// `dtype`: of the aggregates' field.
+    pub(crate) fn new(column: &dyn Array, dtype: DType) -> Self {
+        Self {
+            values: wide(column, dtype, f64::to_bits),
+            nulls: column.logical_nulls(),
+        }
+    }
+}
+
+/// Of adding a value, and of the result of a group, about (AMD EPYC).
+const VALUE_NS: f64 = 3.0;
+const SUM_NS: f64 = 20.0;
+const ROUND_NS: f64 = 200.0;
 
 #[derive(Debug)]
 pub(crate) struct Aggregate {
@@ -224,6 +250,31 @@ impl Aggregate {
         }
     }
 
+    /// The same without groups.
+    pub(crate) fn empty(&self) -> Self {
+        Self::new(self.function, self.dtype)
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Expected time of adding a value.
+    pub(crate) fn value_ns(&self) -> f64 {
+        match self.groups {
+            Groups::Values(_) => VALUE_NS,
+            Groups::Sums(_) => SUM_NS,
+        }
+    }
+
+    /// Expected time of the result of a group.
+    pub(crate) fn result_ns(&self) -> f64 {
+        match self.groups {
+            Groups::Values(_) => VALUE_NS,
+            Groups::Sums(_) => ROUND_NS,
+        }
+    }
+
     /// Bytes of all states.
     pub(crate) fn bytes(&self) -> usize {
         let each = match self.groups {
@@ -257,24 +308,22 @@ impl Aggregate {
         }
     }
 
-    /// `pairs`: rows and the groups that get their values; `groups`: number so far.
+    /// `input`: None if rows are counted. `pairs`: rows and the groups that get their values; `groups`: number so far.
     pub(crate) fn add(
         &mut self,
-        column: Option<&dyn Array>,
+        input: Option<&AggregateInput>,
         pairs: impl IntoIterator<Item = (usize, usize)>,
         groups: usize,
     ) {
         let (function, float) = (self.function, self.dtype.is_float());
         self.resize(groups);
         let pairs = pairs.into_iter();
-        let Some(column) = column else {
+        let Some(AggregateInput { values, nulls }) = input else {
             if let Groups::Values(groups) = &mut self.groups {
                 pairs.for_each(|(_, place)| groups[place].count += 1);
             }
             return;
         };
-        let values = wide(column, self.dtype, f64::to_bits);
-        let nulls = column.logical_nulls();
         let known =
             |&(row, _): &(usize, usize)| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
         let pairs = pairs.filter(known);
@@ -337,13 +386,6 @@ impl Aggregate {
                 more.iter().all(|group| group.sum.is_valid(squares))
             }
             _ => false,
-        }
-    }
-
-    pub(crate) fn finish(self) -> ColumnValues {
-        match &self.groups {
-            Groups::Values(groups) => self.values(groups.iter()),
-            Groups::Sums(groups) => self.sums(groups.iter()),
         }
     }
 

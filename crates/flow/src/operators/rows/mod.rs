@@ -7,7 +7,7 @@ mod matcher;
 mod select;
 mod to_rows;
 
-pub(crate) use aggregate::{Aggregate, AggregateFunction, ColumnValues, Groups};
+pub(crate) use aggregate::{Aggregate, AggregateFunction, AggregateInput, ColumnValues, Groups};
 pub(crate) use builder::{RowBuilder, float, flush_rows, integer, times, timestamps};
 pub(crate) use matcher::{Axis, JoinKind, Matcher};
 

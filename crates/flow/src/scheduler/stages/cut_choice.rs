@@ -113,7 +113,7 @@ impl CutModel<'_> {
         }
         let workers = self.options.workers;
         let cores = std::thread::available_parallelism().map_or(workers, usize::from);
-        let entries = plan.entries(workers);
+        let entries = plan.computing(&plan.entries(workers));
         let replicas = entries.iter().map(ExactSizeIterator::len);
         let servers = costs_ns.iter().map(|ns| 1e-9 * ns).zip(replicas);
         predicted_rate(servers, workers, cores)

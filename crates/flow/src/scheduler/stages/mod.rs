@@ -20,7 +20,9 @@
 //! between them. Inputs of a fan-in from the same source leave one stage; different sources are asked in the order of
 //! one thread. Replicas compute what has the same bits wherever its input is cut, and, within a granted tolerance, what
 //! settles: in cells that depend on samples alone ([`cell`]), also with one worker. Operators that write or call Python
-//! stay in the caller's thread.
+//! stay in the caller's thread. A `group_by` with keys works in order, and divides each of its calls: other threads add
+//! to some of its groups meanwhile, and the call ends when all have ([`assistants`], [`fork_join`]). So it emits, fails
+//! and asks for memory as in one thread.
 //!
 //! **No deadlock.** Suppose that no thread computes, no stage is ready, and no live source is waited for.
 //! 1. A link accepts every batch; its writer ends its burst after the item that filled it. So a waiting stage holds no
@@ -40,6 +42,8 @@
 //!    and then a replica is ready or waits for room (`block_scheduler`). One that finds no room, or too many blocks in
 //!    front, is woken when something has been sent. If a slot of a cluster is lost, another slot or a replica computes
 //!    its block.
+//! 6. A call that divided its work computes what no assistant has taken, and waits only for parts that are being
+//!    computed. These wait for nothing: they lock nothing but what they update, and ask for no memory.
 //!
 //! Exception: an item whose results fill a link twice over keeps its thread inside an operator. The thread then
 //! executes other stages, except those it depends on, which would wait for it; if nobody computes or can, it goes on
@@ -52,6 +56,7 @@
 
 mod active_threads;
 mod arrivals;
+mod assistants;
 mod block;
 mod block_scheduler;
 mod block_subgraph;
@@ -60,6 +65,7 @@ mod cell;
 mod cell_groups;
 mod cut_choice;
 mod drain;
+mod fork_join;
 mod homes;
 mod input_cutter;
 mod link;
@@ -72,6 +78,7 @@ mod remote_replicas;
 mod replicated;
 mod replicated_io;
 mod run;
+mod running_stages;
 mod stage_builder;
 mod stage_choice;
 mod stage_costs;

@@ -9,22 +9,21 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::{Progress, Watch};
-use isochrony_tune::{Configuration, ConfigurationLimits};
 
 use super::active_threads::ActiveThreads;
+use super::assistants::Assistants;
 use super::drain::Drain;
 use super::link_writer::{RoomMaker, StageFailure, StageLink, lock};
 use super::replicated::{ReplicatedStage, StageReplica};
 use super::stage_graph::StageGraph;
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use super::thread_use::cpu_time;
+use crate::RunError;
 use crate::engine::budget::{ExecutionMemory, MemoryReclaimer};
-use crate::engine::report::{LinkReport, StageMeasurement, StageReport};
+use crate::engine::report::{LinkReport, StageReport};
 use crate::engine::tuning::RunningPlan;
 use crate::engine::{Burst, PlanExecutor, RunOptions, panic_error};
 use crate::plan::graph::Graph;
-use crate::scheduler::explain::joined;
-use crate::{PlanError, RunError};
 
 pub(super) struct Stage {
     work: Mutex<StageWork>,
@@ -79,12 +78,11 @@ impl StageCounts {
 /// Between two looks at whether all is delivered after an interrupt.
 const DRAIN_WAIT: Duration = Duration::from_micros(200);
 
-/// A tuner makes links no smaller.
-const MIN_LINK_BYTES: u64 = 1;
-
 pub(super) enum StageWork {
     Whole(Box<WholeStage>),
     Replica(Box<StageReplica>),
+    /// Helps a whole stage; its number from 0.
+    Assistant(Arc<Assistants>, usize),
     Unused,
 }
 
@@ -94,6 +92,8 @@ impl StageWork {
         match self {
             Self::Whole(stage) => stage.executor.given(),
             Self::Replica(replica) => replica.given(),
+            // What it gets are parts of calls.
+            Self::Assistant(assistants, number) => (assistants.parts(*number), 0),
             Self::Unused => (0, 0),
         }
     }
@@ -104,14 +104,16 @@ pub(super) struct WholeStage {
     pub(super) graph: StageGraph,
     pub(super) executor: PlanExecutor,
     pub(super) delivered: Arc<Progress>,
+    pub(super) has_assistants: bool,
     pub(super) error: Option<RunError>,
 }
 
 impl Stage {
     pub(super) fn new(work: StageWork, ancestors: StageSet) -> Self {
         let name = match &work {
-            StageWork::Whole(stage) => Some((stage.number, None)),
+            StageWork::Whole(stage) => Some((stage.number, stage.has_assistants.then_some(0))),
             StageWork::Replica(replica) => Some((replica.stage().number, Some(replica.number()))),
+            StageWork::Assistant(assistants, number) => Some((assistants.stage, Some(number + 1))),
             StageWork::Unused => None,
         };
         Self {
@@ -140,6 +142,7 @@ pub(super) struct StagePool {
     pub(super) homes: Vec<StageSet>,
     pub(super) links: Vec<Arc<StageLink>>,
     pub(super) replicated: Vec<Arc<ReplicatedStage>>,
+    pub(super) assistants: Vec<Arc<Assistants>>,
     pub(super) memory: Arc<ExecutionMemory>,
     pub(super) plan: Graph,
     pub(super) operators: Vec<Vec<usize>>,
@@ -261,6 +264,9 @@ impl StagePool {
         {
             stage.set_replicas(random / 11 + 1);
         }
+        if let Some(one) = (self.assistants).get(random / 5 % self.assistants.len().max(1)) {
+            one.set_replicas(random / 17 % one.max_replicas() + 1);
+        }
         self.set_workers(random / 13 % self.threads.most() + 1);
     }
 
@@ -283,6 +289,7 @@ impl StagePool {
                 }
                 outcome
             }
+            StageWork::Assistant(assistants, number) => assistants.assist(*number),
             StageWork::Unused => StageOutcome::Ended,
         });
         let (items, bytes) = work.given();
@@ -356,103 +363,6 @@ impl StagePool {
         match std::thread::current().id() == self.caller {
             true => ThreadRole::Caller,
             false => ThreadRole::Helper,
-        }
-    }
-}
-
-impl RunningPlan for StagePool {
-    fn is_staged(&self) -> bool {
-        true
-    }
-
-    fn names(&self) -> Vec<String> {
-        let names = self.operators.iter().map(|stage| {
-            let names = stage.iter().map(|&node| self.plan.nodes[node].op.name());
-            joined(names)
-        });
-        names.collect()
-    }
-
-    fn configuration(&self) -> Configuration {
-        let stages = 0..self.operators.len();
-        let replicated = |stage| self.replicated.iter().find(|one| one.number == stage);
-        let links = self.links.iter();
-        Configuration {
-            workers: self.threads.active(),
-            replicas: stages
-                .map(|stage| replicated(stage).map_or(1, |one| one.replicas()))
-                .collect(),
-            link_bytes: links
-                .map(|link| {
-                    link.link
-                        .capacity()
-                        .clamp(MIN_LINK_BYTES, self.max_link_bytes)
-                })
-                .collect(),
-            task_bytes: 0,
-        }
-    }
-
-    fn limits(&self) -> ConfigurationLimits {
-        let stages = 0..self.operators.len();
-        let replicated = |stage| self.replicated.iter().find(|one| one.number == stage);
-        ConfigurationLimits {
-            min_workers: 1,
-            workers: self.threads.most(),
-            replicas: stages
-                .map(|stage| replicated(stage).map_or(1, |one| one.max_replicas()))
-                .collect(),
-            min_link_bytes: MIN_LINK_BYTES,
-            max_link_bytes: self.max_link_bytes,
-            min_task_bytes: 0,
-            max_task_bytes: 0,
-        }
-    }
-
-    fn set_workers(&self, workers: usize) {
-        self.threads.set_active(workers);
-        self.queue.wake_all();
-    }
-
-    fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError> {
-        let numbers = self.replicated.iter().map(|one| one.number.to_string());
-        let named = self.replicated.iter().find(|one| one.number == stage);
-        let most = named.map_or(0, |one| one.max_replicas());
-        match named.filter(|_| (1..=most).contains(&replicas)) {
-            Some(named) => {
-                named.set_replicas(replicas);
-                Ok(())
-            }
-            None => Err(PlanError::NoReplicas {
-                stage,
-                replicas,
-                most,
-                able: numbers.collect::<Vec<_>>().join(", "),
-            }),
-        }
-    }
-
-    fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError> {
-        match self.links.get(link).filter(|_| bytes > 0) {
-            Some(named) => {
-                named.set_capacity(bytes);
-                Ok(())
-            }
-            None => Err(PlanError::NoLink {
-                link,
-                bytes,
-                last: self.links.len().saturating_sub(1),
-            }),
-        }
-    }
-
-    fn measurement(&self) -> StageMeasurement {
-        let stages = self.stage_reports();
-        StageMeasurement {
-            elapsed: self.begun.elapsed(),
-            is_of_stages: true,
-            links: self.link_reports(&stages),
-            stages,
         }
     }
 }
@@ -539,7 +449,7 @@ impl MemoryReclaimer for PoolRef {
             match stage.work.try_lock().as_deref_mut() {
                 Ok(StageWork::Whole(stage)) => stage.executor.release_memory(),
                 Ok(StageWork::Replica(replica)) => replica.release_memory(),
-                Ok(StageWork::Unused) | Err(_) => {}
+                Ok(StageWork::Assistant(..) | StageWork::Unused) | Err(_) => {}
             }
         }
         // One thread would hold none of it.

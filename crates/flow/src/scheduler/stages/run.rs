@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::{Progress, Watch, start_scoped_helper, start_worker};
 
 use super::active_threads::ActiveThreads;
+use super::assistants::Assistants;
 use super::drain::Drain;
 use super::link_writer::SharedRoomMaker;
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
 use super::remote_blocks::RemoteBlocks;
 use super::remote_replicas::RemoteReplicas;
 use super::replicated::{RemoteStage, ReplicatedStage, StageReplica, StageToReplicate};
+use super::stage_costs::costs_ns;
 use super::stage_graph::{StageGraph, links};
 use super::stage_plan::{Replication, StagePlan, reads_feed};
 use super::stage_queue::{Notice, StageQueue, StageSet};
@@ -21,7 +23,7 @@ use crate::engine::branches::TapWakers;
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{OperatorReport, Report, StageReport};
 use crate::engine::tuning::RunningPlan;
-use crate::engine::{PlanCuts, PlanExecutor, RunOptions};
+use crate::engine::{Helpers, PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::{OpErrorKind, RunError};
@@ -229,7 +231,8 @@ fn pool(
 ) -> Result<Arc<StagePool>, RunError> {
     let begun = Instant::now();
     let entries = stages.entries(options.workers);
-    let bit = |stage: usize| 1 << entries[stage].start;
+    let computing = stages.computing(&entries);
+    let bit = |stage: usize| 1 << computing[stage].start;
     let last = stages.stages.len() - 1;
     let callers: StageSet = bit(last) | stages.caller_sources.map_or(0, bit);
     let count = entries[last].end;
@@ -275,14 +278,24 @@ fn pool(
     };
     let mut all: Vec<StageWork> = Vec::with_capacity(count);
     let mut replicated: Vec<Arc<ReplicatedStage>> = Vec::new();
+    let mut assistants: Vec<Arc<Assistants>> = Vec::new();
+    let expected = costs_ns(plan, options);
     let remote = options.cluster.filter(|_| reads_feed(plan));
     let remote = remote.map(|_| Arc::new(RemoteBlocks::default()));
     let (mut delivered, mut total) = (Arc::default(), None);
     for (number, entries) in entries.iter().enumerate() {
         delivered = Arc::new(Progress::default());
         let mut graph = StageGraph::of(plan, stages, number, &links, &room_maker, &delivered);
-        if entries.len() > 1 || stages.replication[number] == Replication::Cells {
-            let is_remote = stages.replication[number] == Replication::Blocks;
+        let replication = stages.replication[number];
+        let helpers = (replication == Replication::Keys && entries.len() > 1).then(|| {
+            let node = stages.divided_node(number, plan, &expected);
+            let entries = entries.start..entries.end - 1;
+            let sizes = &options.stages;
+            Arc::new(Assistants::new(number, node, entries, &queue, sizes))
+        });
+        let in_blocks = entries.len() > 1 && helpers.is_none();
+        if in_blocks || replication == Replication::Cells {
+            let is_remote = replication == Replication::Blocks;
             let blocks = remote.as_ref().filter(|_| is_remote);
             let position = replicated.iter().filter(|stage| stage.remote.is_some());
             let remote = blocks.map(|blocks| RemoteStage {
@@ -297,7 +310,7 @@ fn pool(
                 queue: &queue,
                 entries,
                 delivered: &delivered,
-                replication: stages.replication[number],
+                replication,
                 cell_samples: stages.cell_samples[number],
                 remote,
             };
@@ -313,13 +326,20 @@ fn pool(
                 Err(whole) => graph = whole,
             }
         }
+        let entry = computing[number].start;
         let own = RunOptions {
-            worker: (number != last).then_some(entries.start),
+            worker: (number != last).then_some(entry),
             ..own
         };
+        if let Some(helpers) = &helpers {
+            let numbers = 0..entries.len() - 1;
+            all.extend(numbers.map(|one| StageWork::Assistant(Arc::clone(helpers), one)));
+            assistants.push(Arc::clone(helpers));
+        }
         let mut executor = PlanExecutor::new(&graph.graph, &own)?
             .by_block(stages.by_block[number])
             .awaiting_sources()
+            .with_helpers(helpers.clone().map(|one| one as Arc<dyn Helpers>))
             .with_bursts_of(match stages.caller_sources == Some(number) {
                 // The code that makes samples may wait: each item is passed on before the next.
                 true => 1,
@@ -338,7 +358,7 @@ fn pool(
                 };
                 let wakers = TapWakers {
                     input: waker(count - 1, Notice::Input).into(),
-                    room: waker(entries.start, Notice::Room).into(),
+                    room: waker(entry, Notice::Room).into(),
                 };
                 control.taps_of(graph.edges.clone(), Some(wakers))
             }));
@@ -351,7 +371,7 @@ fn pool(
         }
         let waker = StageWaker {
             queue: Arc::clone(&queue),
-            stage: entries.start,
+            stage: entry,
             notice: Notice::Input,
         };
         executor.set_waker(&Arc::new(waker).into());
@@ -360,10 +380,11 @@ fn pool(
             graph,
             executor,
             delivered: Arc::clone(&delivered),
+            has_assistants: helpers.is_some(),
             error: None,
         })));
         // Entries of the replicas that it does not get.
-        all.extend(entries.clone().skip(1).map(|_| StageWork::Unused));
+        all.extend((all.len()..entries.end).map(|_| StageWork::Unused));
     }
     let ancestors = ancestors(&links, &entries);
     let max_link_bytes = StagePlan::max_link_capacity(options, links.len());
@@ -379,6 +400,7 @@ fn pool(
         homes,
         links,
         replicated,
+        assistants,
         memory,
         plan: plan.clone(),
         operators,
@@ -438,6 +460,11 @@ fn merged_report(plan: &Graph, all: &[StageWork], reports: Vec<StageReport>) -> 
                 for (node, one) in replica.reports(time.busy) {
                     report.operators[node].add(&one);
                 }
+            }
+            StageWork::Assistant(assistants, _) => {
+                let operator = &mut report.operators[assistants.node];
+                operator.useful += time.busy;
+                operator.threads += 1;
             }
             StageWork::Unused => {}
         }

@@ -111,7 +111,7 @@ impl StagePlan {
         }
         let stages = Self::of(graph, options).ok()?;
         // What tasks would compute must gain from as many threads.
-        let entries = stages.entries(options.workers);
+        let entries = stages.computing(&stages.entries(options.workers));
         let mut nodes = in_tasks.iter().enumerate();
         let has_replicas = |node: usize| entries[stages.stage_of[node]].len() > 1;
         // As declared, also where costs were measured: a configuration of tasks has no cuts, and must find tasks again.

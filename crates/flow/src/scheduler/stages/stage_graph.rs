@@ -66,6 +66,7 @@ pub(super) fn links(
             _ => pairs.push((from, to, vec![edge])),
         }
     }
+    let entries = &plan.computing(entries)[..];
     let capacity = StagePlan::link_capacity(options, pairs.len());
     let mut counted: Option<usize> = None;
     let links = pairs.into_iter().map(|(from, to, edges)| {

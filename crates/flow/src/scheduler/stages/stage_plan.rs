@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::stage_costs::costs_ns;
+use super::stage_costs::{computes_much, costs_ns};
+use crate::KeyReplicas;
 use crate::engine::RunOptions;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::scheduler::task_contract::placements;
@@ -39,6 +40,29 @@ pub(super) enum Replication {
     Blocks,
     /// In cells of fixed length: it settles, within the granted tolerance. One replica also computes cells.
     Cells,
+    /// Not at all: one replica reads it, and others help with operators that keep something for each key
+    /// ([`assistants`](super::assistants)).
+    Keys,
+}
+
+/// Whether it is worth sharing a node's work by key.
+pub(super) fn divides_much(node: &GraphNode, expected_ns: f64) -> bool {
+    node.properties.by_key == KeyReplicas::Possible && computes_much(expected_ns)
+}
+
+/// Why work of some operators is not shared by key.
+fn not_by_key(graph: &Graph, stage: &[usize], expected: &[f64]) -> String {
+    let reasons = stage.iter().filter_map(|&node| {
+        let why = match graph.nodes[node].properties.by_key {
+            KeyReplicas::NoKeys => return None,
+            KeyReplicas::Possible if computes_much(expected[node]) => return None,
+            KeyReplicas::Possible => "it has few rows",
+            KeyReplicas::Useless(why) => why,
+        };
+        let name = graph.nodes[node].op.name();
+        Some(format!("; one replica of {name}: {why}"))
+    });
+    reasons.collect()
 }
 
 /// Whether a plan reads live or generated samples: only then blocks are worth sending to another host.
@@ -206,12 +230,32 @@ impl StagePlan {
         entries.collect()
     }
 
+    /// The entries that read and write a stage's links. Assistants come before.
+    pub(super) fn computing(&self, entries: &[Range<usize>]) -> Vec<Range<usize>> {
+        let both = self.replication.iter().zip(entries);
+        let own = both.map(|(replication, entries)| match replication {
+            Replication::Keys => entries.end - 1..entries.end,
+            _ => entries.clone(),
+        });
+        own.collect()
+    }
+
+    /// By stage: operators, and how many of its replicas compute all of them.
     pub(crate) fn operators_and_replicas(
         &self,
         workers: usize,
     ) -> impl Iterator<Item = (&[usize], usize)> {
-        let stages = self.stages.iter().zip(self.entries(workers));
+        let entries = self.computing(&self.entries(workers));
+        let stages = self.stages.iter().zip(entries);
         stages.map(|(operators, entries)| (&operators[..], entries.len()))
+    }
+
+    /// The operator of a stage whose work replicas share by key, and that has most of it.
+    pub(super) fn divided_node(&self, stage: usize, graph: &Graph, expected: &[f64]) -> usize {
+        let nodes = self.stages[stage].iter().copied();
+        let nodes = nodes.filter(|&node| divides_much(&graph.nodes[node], expected[node]));
+        let most = nodes.max_by(|&one, &other| expected[one].total_cmp(&expected[other]));
+        most.unwrap_or(self.stages[stage][0])
     }
 
     /// What slots of a cluster compute of a plan that reads a feed; None without a feed.
@@ -257,16 +301,29 @@ impl StagePlan {
                 true => ", in the caller's thread",
                 false => "",
             };
-            let replicas = match entries[at].len() {
-                1 => String::new(),
-                replicas => format!(", {replicas} replicas"),
+            let how_many = match (entries[at].len(), self.replication[at]) {
+                (1, _) => String::new(),
+                (replicas, Replication::Keys) => {
+                    let node = self.divided_node(at, graph, &expected);
+                    format!(
+                        ", {replicas} replicas by key of {}",
+                        graph.nodes[node].op.name()
+                    )
+                }
+                (replicas, _) => format!(", {replicas} replicas"),
             };
             let own: f64 = stage.iter().map(|&node| expected[node]).sum();
             let share = (100.0 * own / all.max(f64::MIN_POSITIVE)).round();
             let mut uncut = self.uncut.iter().filter(|&&(stage, _)| stage == at);
             let why = uncut.next().map(|(_, why)| format!("; not cut: {why}"));
             let why = why.unwrap_or_default();
-            format!("stage {at}: {names}{place}{replicas}, {how} to take {share}% of the time{why}")
+            let in_one = match options.workers {
+                0 | 1 => String::new(),
+                _ => not_by_key(graph, stage, &expected),
+            };
+            format!(
+                "stage {at}: {names}{place}{how_many}, {how} to take {share}% of the time{why}{in_one}"
+            )
         });
         lines.collect()
     }

@@ -42,7 +42,8 @@ impl StagePlan {
             .caller_sources
             .into_iter()
             .chain([self.stages.len() - 1]);
-        let callers = caller_stages.fold(0, |set, stage| set | 1 << entries[stage].start);
+        let computing = self.computing(entries);
+        let callers = caller_stages.fold(0, |set, stage| set | 1 << computing[stage].start);
         let stages = StagesToPlace {
             weights: &self.weights(&costs_ns(graph, options), entries),
             transfers: &self.transfers(graph, entries),

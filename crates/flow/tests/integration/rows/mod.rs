@@ -1,5 +1,6 @@
 mod errors;
 mod fields;
+mod keys;
 mod loops;
 mod recordings;
 mod restarts;

@@ -256,6 +256,12 @@ fn grouped(plan: &Plan, params: &serde_json::Value) -> Result<Plan, PlanError> {
     plan.then::<GroupBy>(params)
 }
 
+/// Several threads share the keys.
+fn table_in_stages(plan: &Plan, seed: u64) -> RecordBatch {
+    let (output, _) = super::keys::run_in_stages(plan, seed).unwrap();
+    output.rows().unwrap().clone()
+}
+
 /// Distance to the next row's start, length, ten times the number, key.
 type Step = (i64, i64, i64, i64);
 
@@ -320,7 +326,7 @@ proptest! {
 
     #[test]
     fn windows_are_those_of_loops_however_rows_are_cut(
-        runs in runs(), civil: bool, (every, period) in (1i64..200, prop::option::of(1i64..400)), first in cuts(), second in cuts(), rewinds: bool,
+        runs in runs(), civil: bool, (every, period) in (1i64..200, prop::option::of(1i64..400)), first in cuts(), second in cuts(), rewinds: bool, seed: u64,
     ) {
         let mut params = json!({"every": length(every, civil)});
         if let Some(period) = period {
@@ -333,18 +339,21 @@ proptest! {
             history.rewinds = rewinds && civil;
             let plan = grouped(&Plan::scan(history.clone()), &params).unwrap();
             prop_assert_eq!(results(&table(&plan)), expected(&history));
+            prop_assert_eq!(results(&table_in_stages(&plan, seed)), expected(&history));
         }
     }
 
     #[test]
     fn sessions_are_those_of_loops_however_rows_are_cut(
-        runs in runs(), civil: bool, gap in 1i64..60, first in cuts(), second in cuts(),
+        runs in runs(), civil: bool, gap in 1i64..60, first in cuts(), second in cuts(), seed: u64,
     ) {
         for cuts in [first, second] {
             let history = history(runs.clone(), civil, cuts);
             let params = json!({"session": length(gap, civil)});
             let plan = grouped(&Plan::scan(history.clone()), &params).unwrap();
-            prop_assert_eq!(results(&table(&plan)), sessions_by_loops(&history, gap));
+            let expected = sessions_by_loops(&history, gap);
+            prop_assert_eq!(results(&table(&plan)), &expected[..]);
+            prop_assert_eq!(results(&table_in_stages(&plan, seed)), expected);
         }
     }
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
+use super::aggregates::GroupAggregates;
 use super::keys::{GroupKey, KeyColumns, push_key, row_keys};
 use super::timed::TimedGroups;
-use crate::operators::rows::{Aggregate, Groups};
+use crate::operators::rows::Groups;
 use crate::plan::rows::Fields;
 use crate::{OpError, OpErrorKind, Out};
 
@@ -16,10 +17,10 @@ const PART_ROWS: usize = 1024;
 pub(super) struct BoundState {
     pub(super) output: Fields,
     pub(super) keys: KeyColumns,
-    pub(super) aggregates: Vec<(Option<usize>, Aggregate)>,
+    pub(super) aggregates: GroupAggregates,
     pub(super) groups: HashMap<GroupKey, usize>,
-    /// Group of each row of a batch.
-    pub(super) places: Vec<usize>,
+    /// Rows of a batch, and their groups.
+    pub(super) pairs: Vec<(usize, usize)>,
     /// Groups of windows or sessions, instead of `groups`.
     pub(super) timed: Option<TimedGroups>,
 }
@@ -33,13 +34,16 @@ pub(super) struct PartialGroups {
 
 impl PartialGroups {
     /// Whether it has these keys and aggregates for each group: another process may have sent it.
-    pub(super) fn fits(&self, bound: &BoundState) -> bool {
+    pub(super) fn fits(&self, bound: &mut BoundState) -> bool {
         let groups = self.keys.len();
-        let mut aggregates = bound.aggregates.iter().zip(&self.aggregates);
         let keys = bound.keys.len();
-        self.keys.iter().all(|(values, _)| values.len() == keys)
-            && self.aggregates.len() == bound.aggregates.len()
-            && aggregates.all(|((_, own), one)| one.len() == groups && own.combines(one))
+        let have_keys = self.keys.iter().all(|(values, _)| values.len() == keys);
+        have_keys
+            && bound.aggregates.undivided(|own| {
+                let mut both = own.iter().zip(&self.aggregates);
+                self.aggregates.len() == own.len()
+                    && both.all(|(own, one)| one.len() == groups && own.combines(one))
+            })
     }
 }
 
@@ -59,9 +63,7 @@ impl BoundState {
                 && let Some(timed) = &mut self.timed
             {
                 added = timed.add(&part, &keys, from);
-                for (place, aggregate) in &mut self.aggregates {
-                    timed.add_to(aggregate, place.map(|at| part.column(at).as_ref()));
-                }
+                timed.add_to(&mut self.aggregates, &part, &out.helpers());
                 // Emit complete groups even before an error.
                 self.emit(out)?;
             }
@@ -75,21 +77,21 @@ impl BoundState {
             return Ok(());
         };
         loop {
-            let aggregates = self.aggregates.iter_mut().map(|(_, one)| one);
+            let helpers = out.helpers();
+            let aggregates = (&mut self.aggregates, &helpers);
             let Some(rows) = timed.take_rows(self.output, &self.keys, aggregates)? else {
                 break;
             };
             out.emit(0, &mut rows.into())?;
         }
-        let states = self.aggregates.iter().map(|(_, one)| one.bytes());
-        out.holds(timed.bytes(self.keys.len(), states.sum()))
+        out.holds(timed.bytes(self.keys.len(), self.aggregates.bytes()))
     }
 
     pub(super) fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {
-        self.places.clear();
-        for key in row_keys(&self.keys, batch) {
-            let place = self.place(&key, most)?;
-            self.places.push(place);
+        self.pairs.clear();
+        for (row, key) in row_keys(&self.keys, batch).iter().enumerate() {
+            let place = self.place(key, most)?;
+            self.pairs.push((row, place));
         }
         Ok(())
     }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
 
+use super::aggregates::{GroupAggregates, SharedHelpers};
 use super::keys::{GroupKey, KeyColumns, push_key};
 use super::open_groups::{FinishedGroup, PlacePool, Run, TimedRow};
 use super::sessions::Sessions;
 use super::windows::Windows;
-use crate::operators::rows::{Aggregate, Axis, ColumnValues, integer, times, timestamps};
+use crate::operators::rows::{Axis, ColumnValues, integer, times, timestamps};
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME};
 use crate::{OpError, OpErrorKind, RangeOrigin};
 
@@ -214,15 +215,20 @@ impl TimedGroups {
         }
     }
 
-    pub(super) fn add_to(&self, aggregate: &mut Aggregate, column: Option<&dyn Array>) {
-        aggregate.add(column, self.pairs.iter().copied(), self.places.count);
+    pub(super) fn add_to(
+        &self,
+        aggregates: &mut GroupAggregates,
+        batch: &RecordBatch,
+        helpers: &SharedHelpers,
+    ) {
+        aggregates.add(batch, &self.pairs, self.places.count, helpers);
     }
 
-    pub(super) fn take_rows<'a>(
+    pub(super) fn take_rows(
         &mut self,
         fields: Fields,
         keys: &KeyColumns,
-        aggregates: impl Iterator<Item = &'a mut Aggregate>,
+        (aggregates, helpers): (&mut GroupAggregates, &SharedHelpers),
     ) -> Result<Option<Rows>, OpError> {
         let count = self.finished.len().min(MAX_ROWS);
         let groups: Vec<FinishedGroup> = self.finished.drain(..count).collect();
@@ -246,7 +252,7 @@ impl TimedGroups {
             .iter()
             .for_each(|group| push_key(&mut cells, &group.key));
         let places: Vec<usize> = groups.iter().map(|group| group.place).collect();
-        cells.extend(aggregates.map(|aggregate| aggregate.finish_groups(&places)));
+        cells.extend(aggregates.finish(&places, helpers));
         let own = fields.schema().fields().iter().skip(columns.len());
         for (field, cells) in own.zip(cells) {
             columns.push(cells.column(field).map_err(OpErrorKind::from)?);

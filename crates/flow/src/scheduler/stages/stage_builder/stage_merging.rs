@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{CALLER, StageBuilder};
 use crate::engine::PlanCuts;
 use crate::scheduler::stages::stage_costs::computes_much;
-use crate::scheduler::stages::stage_plan::{MAX_ENTRIES, Replication, StagePlan};
+use crate::scheduler::stages::stage_plan::{MAX_ENTRIES, Replication, StagePlan, divides_much};
 
 const PILES_UP: &str =
     "its branches come from one source and meet again, and one could pile up while another waits";
@@ -202,10 +202,18 @@ impl StageBuilder<'_> {
                 _ => inputs.fold(roots[at], |all, &(from, _)| all | roots[stage_of[from]]),
             };
         }
-        let replication = order.iter().map(|&stage| {
+        let replication = order.iter().zip(&stages).map(|(&stage, nodes)| {
             let own = self.stages.get(stage).filter(|own| own.has_replicas());
-            own.map_or(Replication::None, |own| own.replication)
+            let mut nodes = nodes.iter();
+            let divides =
+                |&node: &usize| divides_much(&self.graph.nodes[node], self.expected_ns[node]);
+            match own {
+                Some(own) => own.replication,
+                None if nodes.any(divides) => Replication::Keys,
+                None => Replication::None,
+            }
         });
+        let replication: Vec<Replication> = replication.collect();
         let mut numbered = order.iter().enumerate();
         let caller_sources =
             numbered.find(|&(_, &stage)| stage != CALLER && self.stages[stage].in_caller);
@@ -220,7 +228,7 @@ impl StageBuilder<'_> {
                     Some(self.cells.samples[cells])
                 })
                 .collect(),
-            replication: replication.collect(),
+            replication,
             uncut: (self.uncut.iter())
                 .map(|&(node, why)| (stage_of[node], why))
                 .collect(),
