@@ -112,8 +112,13 @@ fn deliver(
         Mark::Progress(upto) => {
             context.nodes[node].input_progress = (to.port, *upto);
             advance(slot, later, to, *upto, context)?;
-            *upto = slot.op.progress(to.port, *upto);
+            let passed = slot.op.progress(to.port, *upto);
             let state = &mut context.nodes[node];
+            *upto = match slot.ended && !slot.fan_in {
+                // It gives nothing any more, whatever it still holds.
+                true => state.ratio.first_from(*upto).unwrap_or(i64::MAX),
+                false => passed,
+            };
             if *upto <= state.progress {
                 return Ok(false);
             }
