@@ -2,6 +2,7 @@ mod errors;
 mod fields;
 mod loops;
 mod recordings;
+mod restarting_feeds;
 mod restarts;
 mod windows;
 
