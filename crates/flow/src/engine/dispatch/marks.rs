@@ -471,7 +471,10 @@ fn begin_range(
         }
     }
     context.nodes[node].origin = origin;
-    slot.expected = NO_EXPECTED_INDEX;
+    if why.is_some() {
+        slot.expected = NO_EXPECTED_INDEX;
+    }
+    // Else another input of a merge begins, or a task: an item that does not continue the last one shows a break.
     slot.op.begins(origin, why);
     Ok(())
 }
