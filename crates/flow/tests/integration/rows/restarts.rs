@@ -34,8 +34,18 @@ fn live_join(
     how: &str,
     tolerance: Option<i64>,
 ) -> Result<Vec<LivePair>, RunError> {
+    live_join_of(Feed::plan, feeds, turns, how, tolerance)
+}
+
+fn live_join_of(
+    plan: impl Fn(&Feed, Option<&Turns>) -> Plan,
+    feeds: [&Feed; 2],
+    turns: Option<&[bool]>,
+    how: &str,
+    tolerance: Option<i64>,
+) -> Result<Vec<LivePair>, RunError> {
     let turns = turns.map(|random| in_turns(feeds, random));
-    let [a, b] = feeds.map(|feed| feed.plan(turns.as_ref()));
+    let [a, b] = feeds.map(|feed| plan(feed, turns.as_ref()));
     let seconds = tolerance.map(|ns| ns as f64 / 1e9);
     let joined = loops::join(&a, &b, how, seconds).collect()?;
     let table = joined.rows().unwrap();
@@ -175,6 +185,35 @@ proptest! {
             let got = live_join([&a, &b], turns, how, tolerance).map_err(|error| error.code());
             prop_assert_eq!(got, want.clone(), "{:?}", turns);
         }
+    }
+
+    /// Whose times lie between those of samples.
+    #[test]
+    fn rows_of_resampled_feeds_meet_the_same_rows_whenever_they_are_read(
+        a in a_feed(1, true),
+        b in a_feed(2, true),
+        turns in prop::collection::vec(prop::collection::vec(any::<bool>(), 1..200), 2),
+        (how, tolerance) in a_join(),
+    ) {
+        let exact = |mut feed: Feed| {
+            feed.events.iter_mut().for_each(|event| event.1 = 0);
+            feed.announces = true;
+            feed
+        };
+        let plan = |feed: &Feed, turns: Option<&Turns>| {
+            let resample = json!({"up": 2, "down": 3, "attenuation_db": 20.0, "passband": 0.3, "edges": "zeros"});
+            let resample = resample.as_object().unwrap().clone();
+            let catalog = Catalog::standard();
+            let scan = feed.scan(turns).apply(catalog.get("resample").unwrap(), resample, &[]);
+            let windows = scan.unwrap().rewindow_every(feed.window, feed.hop);
+            windows.unwrap().stats([Stat::Min]).unwrap()
+        };
+        let (a, b) = (exact(a), exact(b));
+        let join = |turns: &[bool]| {
+            let joined = live_join_of(plan, [&a, &b], Some(turns), how, tolerance);
+            joined.map_err(|error| error.code())
+        };
+        prop_assert_eq!(join(&turns[0]), join(&turns[1]));
     }
 
     #[test]
