@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -266,32 +267,40 @@ def test_a_clock_step_is_told_of_once_where_streams_meet_behind_tasks(tmp_path: 
         np.testing.assert_array_equal(many, one)
 
 
-def test_events_of_several_branches_are_numbered_alike_however_many_workers_there_are(tmp_path: Path) -> None:
+def test_events_of_several_branches_are_numbered_alike_however_the_plan_is_run(tmp_path: Path) -> None:
     values = (np.random.default_rng(2).standard_normal(60_000) * 300).astype("i2")
+    parts = [(nth * 15_050, part) for nth, part in enumerate(np.split(values, 4))]
 
-    def events(workers: int, name: str) -> list[str]:
+    def events(name: str, segment: int | None, **options: Any) -> list[str]:
         with iso.open(tmp_path / f"{name}.iso", mode="x") as store:
             signal = store.create("a", dtype="i2", rate=1000, start="2010-03-01T00:00:00Z")
-            for part in np.split(values, 4):
+            for _, part in parts:
                 signal.append(part)
                 signal.append_gap(samples=50)
             store.commit()
-            samples = iso.scan(store["a"], segment=1000)
+            if segment is None:
+                samples = iso.generate(lambda: iter(parts), dtype="i2", rate=1000, start="2010-03-01T00:00:00Z")
+            else:
+                samples = iso.scan(store["a"], segment=segment)
             windows = samples.rewindow(100)
             loud = windows.filter(lambda s: s.std() > 330).annotate(store["a"], "loud", peak=lambda s: abs(s).max())
             quiet = windows.filter(lambda s: s.std() < 270).annotate(store["a"], "quiet")
             ranges = windows.filter(lambda s: s.std() > 320).ranges().annotate(store["a"], "range")
             python = windows.map(iso.py(np.abs, dtype="i2", width=100, on_workers="threads"))
-            # What settles is in tasks on one worker, too.
+            # With a tolerance it is in tasks on one worker, too.
             low = samples.lowpass(100).rewindow(100).stats("mean")
             plans = loud, python.map(lambda s: s.max()), quiet, low, ranges
-            iso.run(*plans, workers=workers, tolerance=1e-6, memory=64 << 20)
-            return [repr(event) for event in store["a"].events]
+            iso.run(*plans, memory=64 << 20, **options)
+            return [repr(event) for event in sorted(store["a"].events, key=lambda event: event.id)]
 
-    one = events(1, "one")
+    one = events("one", 1000, workers=1)
     assert len(one) > 100
-    for nth, workers in enumerate((1, 2, 3, 2, 4)):
-        assert events(workers, f"run {nth}") == one
+    nth = 0
+    for segment in (1000, 333, None):
+        for workers in (1, 2, 3):
+            for tolerance in (0.0, 1e-6):
+                nth += 1
+                assert events(f"run {nth}", segment, workers=workers, tolerance=tolerance) == one, (segment, workers)
 
 
 def test_calls_of_two_branches_come_in_the_same_order_however_many_workers_there_are() -> None:

@@ -257,7 +257,8 @@ class Plan(
 
         ``windows.filter(...).ranges().annotate(signal, "voiced").run()``. Events are committed like samples of `sink`.
         An event that the signal already has, of the same kind, range and fields, is not added again: the plan may be
-        run twice.
+        run twice. Where several such steps of a run add events to one signal, events are numbered in the order of their
+        ends, of equal ends in that of the steps; so those of one step wait while a range of another is open.
 
         Returns:
             The same items, unchanged. No edges, no delay.

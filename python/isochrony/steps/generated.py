@@ -680,8 +680,8 @@ class GeneratedOperators(Chain):
             With a tolerance, each row matches at most one of the other plan, whose start is nearest to its own and no
             further away; of two equally near ones the earlier. Rows whose time is not known match none. Times of one
             plan's rows that decrease, as after a clock was set back, end the run with an error. A live feed that
-            restarts may begin a little before the time that was expected of its next sample: such rows match what still
-            waits.
+            restarts may begin a little before the time that was expected of its next sample: such rows match those that
+            end after that time.
 
             An outer join places a row of the other plan without a partner at its start, after this plan's rows with the
             same start; a row whose time is not known follows the row before it in its plan. Rows of an outer join have

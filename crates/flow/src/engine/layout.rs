@@ -17,6 +17,7 @@ use super::source_order::{BurstSize, OpenSource, SourceOrder};
 use super::time_axis::TimeAxis;
 use crate::plan::graph::{Graph, LOOP};
 use crate::plan::{self, Op};
+use crate::sinks::event_order::EventOrders;
 use crate::{Alignment, Contract, OpError, OpErrorKind, Operator, RunError};
 
 const MAX_KEPT_BYTES: u64 = 16 << 20;
@@ -47,6 +48,11 @@ impl PlanExecutor {
             range: None,
             time: None,
             error,
+        };
+        let event_orders = EventOrders::default();
+        let options = &RunOptions {
+            event_orders: Some(&event_orders),
+            ..*options
         };
         let mut edges = edges(graph);
         let (mut slots, mut nodes, mut sources) = (Vec::new(), Vec::new(), Vec::new());

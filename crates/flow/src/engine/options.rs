@@ -12,6 +12,7 @@ use super::control::Control;
 use super::cut_rule::CutRule;
 use super::tuning::Tuning;
 use crate::TaskCluster;
+use crate::sinks::event_order::EventOrders;
 
 /// Default of [`RunOptions::memory`].
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -152,6 +153,9 @@ pub struct RunOptions<'a> {
     /// Where the plan is cut into stages; None: as declared costs have it.
     #[serde(skip)]
     pub(crate) cut_rule: Option<&'a CutRule>,
+    /// Where sinks that annotate one signal meet, if the operators are made for an execution.
+    #[serde(skip)]
+    pub(crate) event_orders: Option<&'a EventOrders>,
 }
 
 /// An operator and the link after it hold back results: each gets half of the time.
@@ -211,6 +215,7 @@ impl Default for RunOptions<'_> {
             has_slots: false,
             cuts: PlanCuts::Any,
             cut_rule: None,
+            event_orders: None,
         }
     }
 }

@@ -1,30 +1,28 @@
 //! Events of a stored signal, one per window or range.
 
-use std::collections::HashSet;
 use std::slice::from_ref;
 use std::sync::Arc;
 
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Bool8, Complex32, Complex64, DType};
-use isochrony_store::{Signal, SignalWriter, Store};
-use isochrony_time::{Ratio, Round, Time, TimebaseId};
+use isochrony_store::Store;
 use serde_json::{Map, Value, json};
 
+use super::event_order::{EventBranch, EventOrders};
 use super::signal_location::SignalLocation;
+use crate::engine::RunOptions;
 use crate::operators::{CompiledExpr, wrong_input};
-use crate::plan::error::store_error;
 use crate::{
-    Break, Clock, Frames, Item, OpError, OpErrorKind, PlanError, PortType, SharedFactory,
-    SharedRecording, Sink, SinkWriter,
+    Break, Frames, Item, OpError, OpErrorKind, PlanError, PortType, SharedFactory, SharedRecording,
+    Sink, SinkWriter,
 };
-
-const EVENT_BYTES: u64 = 100;
 
 /// Adds an event per window or range to a signal.
 ///
 /// An event has the window's range, in another signal than the plan's that of the same civil time. Fields are
 /// constants, or expressions of one value per window. Events of equal kind, range and fields are not repeated, so a
-/// plan can be executed again.
+/// plan can be executed again. Where several sinks of an execution annotate one signal, events are numbered in the order
+/// of their ends, of equal ends in that of the sinks.
 #[derive(Debug, Clone)]
 pub struct EventSink {
     location: SignalLocation,
@@ -32,6 +30,8 @@ pub struct EventSink {
     values: Map<String, Value>,
     computed: Vec<(String, Expr)>,
     is_created_by_run: bool,
+    /// Its place among the sinks of an execution that annotate the signal.
+    branch: Option<EventBranch>,
 }
 
 impl EventSink {
@@ -46,6 +46,7 @@ impl EventSink {
             values: Map::new(),
             computed: Vec::new(),
             is_created_by_run: false,
+            branch: None,
         }
     }
 
@@ -166,28 +167,36 @@ impl Sink for EventSink {
                 .map_err(|error| OpErrorKind::Failed(error.into()))?,
             _ => Vec::new(),
         };
-        let store = self.location.open()?;
+        let branch = match &self.branch {
+            Some(branch) => branch.clone(),
+            None => {
+                let alone = EventOrders::default().join(&self.location, self.is_created_by_run);
+                alone.bind(port, reads);
+                alone
+            }
+        };
         let saved = reads.and_then(SharedRecording::saved);
         let same = saved.is_some_and(|saved| self.location.is_read_by(&saved));
-        let ratio = port
-            .stream()
-            .map_or(Ratio::ONE, |stream| stream.timebase.origin().1);
-        let signal = match self.is_created_by_run {
-            true => None,
-            false => Some(AnnotatedSignal::open(&store, &self.location, &self.kind)?),
-        };
+        branch.open(same)?;
         Ok(Box::new(EventWriter {
-            store,
-            location: self.location.clone(),
-            signal,
-            waiting: Vec::new(),
-            kind: self.kind.clone(),
+            branch,
+            kind: self.kind.as_str().into(),
             values: self.values.clone(),
             fields,
-            clock: reads.and_then(SharedRecording::clock),
-            same,
-            ratio,
         }))
+    }
+
+    fn in_execution(&self, run: &RunOptions<'_>) -> Option<Arc<dyn Sink>> {
+        let orders = run.event_orders?;
+        let branch = orders.join(&self.location, self.is_created_by_run);
+        Some(Arc::new(Self {
+            branch: Some(branch),
+            ..self.clone()
+        }))
+    }
+
+    fn event_branch(&self) -> Option<&EventBranch> {
+        self.branch.as_ref()
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {
@@ -213,121 +222,14 @@ struct ComputedField {
     results: Vec<u8>,
 }
 
-struct AnnotatedSignal {
-    writer: SignalWriter,
-    known: HashSet<(i64, i64, String)>,
-}
-
-impl AnnotatedSignal {
-    fn open(store: &Store, location: &SignalLocation, kind: &str) -> Result<Self, OpError> {
-        let writer = store.writer(location.signal()).map_err(store_error)?;
-        let signal = writer.signal().map_err(store_error)?;
-        let known = signal.events().filter(|event| event.kind == kind);
-        let known = known.map(|event| (event.start, event.end, event.fields.clone()));
-        let known = known.collect();
-        Ok(Self { writer, known })
-    }
-}
-
 struct EventWriter {
-    store: Arc<Store>,
-    location: SignalLocation,
-    /// None until the execution's sink has created it.
-    signal: Option<AnnotatedSignal>,
-    waiting: Vec<(i64, i64, Map<String, Value>)>,
-    kind: String,
+    branch: EventBranch,
+    kind: Arc<str>,
     values: Map<String, Value>,
     fields: Vec<ComputedField>,
-    /// The recording's clock; unused if `same`.
-    clock: Option<Arc<dyn Clock>>,
-    same: bool,
-    ratio: Ratio,
 }
 
 impl EventWriter {
-    fn add(&mut self, start: i64, end: i64, fields: &Map<String, Value>) -> Result<(), OpError> {
-        let Some(mut annotated) = self.signal.take() else {
-            self.waiting.push((start, end, fields.clone()));
-            return Ok(());
-        };
-        let added = self.add_to(&mut annotated, start, end, fields);
-        self.signal = Some(annotated);
-        added
-    }
-
-    fn add_to(
-        &self,
-        annotated: &mut AnnotatedSignal,
-        start: i64,
-        end: i64,
-        fields: &Map<String, Value>,
-    ) -> Result<(), OpError> {
-        let signal = annotated.writer.signal().map_err(store_error)?;
-        let (start, end) = self.recorded(start, end);
-        let (start, end) = if self.same {
-            (start, end)
-        } else {
-            let (first, last) = (self.index(&signal, start)?, self.index(&signal, end - 1)?);
-            (first, last.saturating_add(1).max(first))
-        };
-        let (first, last) = (signal.start_index(), signal.end_index());
-        let range = start.clamp(first, last)..end.clamp(first, last);
-        let text = Value::Object(fields.clone()).to_string();
-        if !annotated.known.insert((range.start, range.end, text)) {
-            return Ok(());
-        }
-        (annotated.writer)
-            .add_event(&self.kind, range, fields)
-            .map(drop)
-            .map_err(store_error)
-    }
-
-    fn add_waiting(&mut self) -> Result<(), OpError> {
-        let name = self.location.signal();
-        if !self.store.contains(name).map_err(store_error)? {
-            let why = format!(
-                "no sink before annotate has created {name:?}; put annotate behind sink(store, {name:?}), or give the \
-                 signal itself if it exists"
-            );
-            return Err(OpErrorKind::Failed(why.into()).into());
-        }
-        let mut annotated = AnnotatedSignal::open(&self.store, &self.location, &self.kind)?;
-        for (start, end, fields) in std::mem::take(&mut self.waiting) {
-            self.add_to(&mut annotated, start, end, &fields)?;
-        }
-        self.signal = Some(annotated);
-        Ok(())
-    }
-
-    /// The samples that cover the range; a resampled one may begin between samples.
-    fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
-        if self.ratio.is_one() {
-            return (start, end);
-        }
-        let place = |index: i64| self.ratio.place(index).unwrap_or((i64::MAX, 0));
-        let ((start, _), (last, part)) = (place(start), place(end));
-        (start, last.saturating_add(i64::from(part > 0)))
-    }
-
-    fn index(&self, signal: &Signal, index: i64) -> Result<i64, OpError> {
-        let stamp = self.clock.as_ref().and_then(|clock| clock.stamp(index));
-        let Some(stamp) = stamp else {
-            return Err(OpErrorKind::Failed(
-                format!(
-                    "index {index} has no civil time by which to find it in {:?}; annotate the signal that is read",
-                    signal.name()
-                )
-                .into(),
-            )
-            .into());
-        };
-        let time = Time::new(stamp.civil, TimebaseId::CIVIL);
-        let found = signal
-            .index_of(&time, Round::Nearest, None)
-            .map_err(store_error)?;
-        Ok(found.index)
-    }
-
     fn frames(&mut self, frames: &Frames) -> Result<(), OpError> {
         let count = frames.count() as usize;
         for field in &mut self.fields {
@@ -342,11 +244,8 @@ impl EventWriter {
                 fields.insert(field.name.clone(), value);
             }
             let start = frames.window_start(k as u64);
-            self.add(
-                start,
-                start.saturating_add_unsigned(frames.window()),
-                &fields,
-            )?;
+            let range = start..start.saturating_add_unsigned(frames.window());
+            self.branch.push(&self.kind, range, fields);
         }
         Ok(())
     }
@@ -383,23 +282,26 @@ fn number(dtype: DType, bytes: &[u8]) -> Value {
 impl SinkWriter for EventWriter {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         match item {
-            Item::Frames(frames) => {
-                self.frames(frames)?;
-                Ok(frames.count() * EVENT_BYTES)
-            }
+            Item::Frames(frames) => self.frames(frames)?,
             Item::Ranges(ranges) => {
-                let values = self.values.clone();
                 for range in &ranges.ranges {
-                    self.add(range.start, range.end, &values)?;
+                    let values = self.values.clone();
+                    self.branch.push(&self.kind, range.clone(), values);
                 }
-                Ok(ranges.ranges.len() as u64 * EVENT_BYTES)
             }
-            other => Err(OpErrorKind::WrongItem {
-                expected: "frames or ranges",
-                got: other.kind(),
+            other => {
+                return Err(OpErrorKind::WrongItem {
+                    expected: "frames or ranges",
+                    got: other.kind(),
+                }
+                .into());
             }
-            .into()),
         }
+        self.branch.release()
+    }
+
+    fn release(&mut self) -> Result<u64, OpError> {
+        self.branch.release()
     }
 
     fn on_break(&mut self, _: &Break) -> Result<(), OpError> {
@@ -410,11 +312,12 @@ impl SinkWriter for EventWriter {
     }
 
     fn commit(&mut self) -> Result<(), OpError> {
-        if self.signal.is_none() {
-            // If a sink replaces the signal, this makes the new one visible.
-            self.store.commit(true).map_err(store_error)?;
-            self.add_waiting()?;
-        }
-        self.store.commit(true).map(drop).map_err(store_error)
+        self.branch.commit()
+    }
+
+    fn finish(&mut self) -> Result<(), OpError> {
+        self.branch.end();
+        self.branch.release()?;
+        self.commit()
     }
 }

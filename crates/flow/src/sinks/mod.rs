@@ -8,6 +8,7 @@
 //! items are committed; if the execution fails elsewhere or is interrupted, the last commit stands. The sink runs in
 //! the calling thread, after the reorder buffer, so commits are complete up to an index.
 
+pub(crate) mod event_order;
 pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod signal;
@@ -18,9 +19,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use event_order::EventBranch;
+
+use crate::engine::RunOptions;
 use crate::{
     Break, Cause, Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
-    OperatorProperties, Out, Plan, PlanError, Port, PortType, SharedFactory, SharedRecording,
+    OperatorProperties, Out, Plan, PlanError, Port, PortType, RangeOrigin, SharedFactory,
+    SharedRecording,
 };
 
 const COMMIT_BYTES: u64 = 64 << 20;
@@ -62,6 +67,19 @@ pub trait Sink: Send + Sync {
         let _ = recording;
         false
     }
+
+    /// The sink for one execution, if what it writes depends on other sinks there.
+    #[doc(hidden)]
+    fn in_execution(&self, run: &RunOptions<'_>) -> Option<Arc<dyn Sink>> {
+        let _ = run;
+        None
+    }
+
+    /// Its place among those sinks.
+    #[doc(hidden)]
+    fn event_branch(&self) -> Option<&EventBranch> {
+        None
+    }
 }
 
 /// Writes one execution's items. Dropped without [`finish`](Self::finish), it leaves the last commit.
@@ -76,6 +94,12 @@ pub trait SinkWriter: Send {
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
         let _ = why;
         Ok(())
+    }
+
+    /// Writes what waited for other sinks of the execution; returns the uncommitted bytes.
+    #[doc(hidden)]
+    fn release(&mut self) -> Result<u64, OpError> {
+        Ok(0)
     }
 
     /// Makes writes durable.
@@ -112,7 +136,19 @@ impl OperatorFactory for SinkFactory {
             reads: reads.cloned(),
             port: None,
             writing: None,
+            waiting: 0,
         }))
+    }
+
+    fn make_for(
+        &self,
+        reads: Option<&SharedRecording>,
+        run: &RunOptions<'_>,
+    ) -> Result<Box<dyn Operator>, PlanError> {
+        match self.0.in_execution(run) {
+            Some(sink) => Self(sink).make(reads),
+            None => self.make(reads),
+        }
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {
@@ -133,6 +169,8 @@ struct SinkOperator {
     reads: Option<SharedRecording>,
     port: Option<PortType>,
     writing: Option<OpenSink>,
+    /// Bytes of events that wait for other sinks.
+    waiting: u64,
 }
 
 struct OpenSink {
@@ -142,6 +180,20 @@ struct OpenSink {
 }
 
 impl OpenSink {
+    fn commit_if_due(&mut self) -> Result<(), OpError> {
+        let due = self.uncommitted >= COMMIT_BYTES || self.committed.elapsed() >= COMMIT_INTERVAL;
+        match due && self.uncommitted > 0 {
+            true => self.commit(),
+            false => Ok(()),
+        }
+    }
+
+    /// What waited for other sinks.
+    fn release(&mut self) -> Result<(), OpError> {
+        self.uncommitted += self.writer.release()?;
+        Ok(())
+    }
+
     fn commit(&mut self) -> Result<(), OpError> {
         self.writer.commit()?;
         self.uncommitted = 0;
@@ -157,6 +209,7 @@ impl SinkOperator {
             reads,
             port,
             writing,
+            ..
         } = self;
         if writing.is_none() {
             let port = port.unwrap_or(PortType::Count);
@@ -169,6 +222,14 @@ impl SinkOperator {
         writing
             .as_mut()
             .ok_or_else(|| OpErrorKind::Failed(Cause::from("the sink was not opened")).into())
+    }
+
+    fn count_waiting(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let waiting = (self.sink.event_branch()).map_or(0, EventBranch::waiting_bytes);
+        match std::mem::replace(&mut self.waiting, waiting) == waiting {
+            true => Ok(()),
+            false => out.holds(waiting),
+        }
     }
 }
 
@@ -183,10 +244,13 @@ impl Operator for SinkOperator {
         };
         self.sink.accepts(port)?;
         self.port = Some(*port);
+        if let Some(branch) = self.sink.event_branch() {
+            branch.bind(port, self.reads.as_ref());
+        }
         Ok(OperatorProperties::new([*port]).contract(Contract::Sequential))
     }
 
-    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let writing = self.writing()?;
         match writing.writer.write(item) {
             Ok(bytes) => writing.uncommitted += bytes,
@@ -196,30 +260,54 @@ impl Operator for SinkOperator {
                 return Err(error);
             }
         }
-        let due =
-            writing.uncommitted >= COMMIT_BYTES || writing.committed.elapsed() >= COMMIT_INTERVAL;
-        if due && writing.uncommitted > 0 {
-            writing.commit()?;
-        }
+        writing.commit_if_due()?;
+        self.count_waiting(out)?;
         Ok(Next::Forward)
     }
 
-    fn idle(&mut self, _: &mut Out<'_>) -> Result<(), OpError> {
-        match &mut self.writing {
-            Some(writing)
-                if writing.uncommitted > 0 && writing.committed.elapsed() >= COMMIT_INTERVAL =>
-            {
-                writing.commit()
-            }
-            _ => Ok(()),
+    fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.progress(port, upto);
+        if self.sink.event_branch().is_some()
+            && let Some(writing) = &mut self.writing
+        {
+            writing.release()?;
+            writing.commit_if_due()?;
         }
+        self.count_waiting(out)
+    }
+
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        if let Some(writing) = &mut self.writing {
+            writing.release()?;
+            if writing.committed.elapsed() >= COMMIT_INTERVAL {
+                writing.commit_if_due()?;
+            }
+        }
+        self.count_waiting(out)
     }
 
     fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
+        if let (Break::Rewind, Some(branch)) = (why, self.sink.event_branch()) {
+            branch.rewinds();
+        }
         match &mut self.writing {
             Some(writing) => writing.writer.on_break(why),
             None => Ok(()),
         }
+    }
+
+    fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
+        if let (Some(Break::ClockStep { .. }), Some(branch)) = (why, self.sink.event_branch()) {
+            branch.restarts_clock(origin.anchor);
+        }
+    }
+
+    /// Also of a sink that has ended, for which others then need not wait.
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        if let Some(branch) = self.sink.event_branch() {
+            branch.progress(upto);
+        }
+        upto
     }
 
     fn finish(&mut self, _: Port, _: &mut Out<'_>) -> Result<(), OpError> {

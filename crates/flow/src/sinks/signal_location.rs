@@ -91,6 +91,11 @@ impl SignalLocation {
         })
     }
 
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let file = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        self.signal == other.signal && file(&self.path) == file(&other.path)
+    }
+
     pub(crate) fn is_read_by(&self, recording: &Map<String, Value>) -> bool {
         let ours = self.saved();
         recording.get("store") == ours.get("store") && recording.get("signal") == ours.get("signal")

@@ -228,8 +228,30 @@ impl MemorySnapshot {
         }
     }
 
+    /// The contiguous range with the first sample at or after an index.
     fn range_at(&self, index: i64) -> usize {
         self.contiguous.partition_point(|one| one.end <= index)
+    }
+
+    /// The contiguous range with the last sample before an index.
+    fn range_before(&self, index: i64) -> Option<usize> {
+        let begun = self.contiguous.partition_point(|one| one.start < index);
+        begun.checked_sub(1)
+    }
+
+    /// End of the last samples before an index.
+    fn samples_end(&self, index: i64) -> Option<i64> {
+        let last = self.contiguous.get(self.range_before(index)?)?;
+        Some(index.min(last.end))
+    }
+
+    fn end(&self) -> i64 {
+        self.contiguous.last().map_or(i64::MIN, |last| last.end)
+    }
+
+    /// From the first sample to the last: one clock, so one part.
+    fn whole(&self) -> Option<Range<i64>> {
+        Some(self.contiguous.first()?.start..self.contiguous.last()?.end)
     }
 }
 
@@ -240,8 +262,8 @@ impl IndexedSnapshot for MemorySnapshot {
     }
 
     fn next_part_start(&self, index: i64) -> Option<i64> {
-        let next = self.contiguous.partition_point(|one| one.start <= index);
-        Some(self.contiguous.get(next)?.start)
+        let start = self.contiguous.first()?.start;
+        (index < start).then_some(start)
     }
 
     fn align_to_grain(&self, index: i64, grain: u64) -> i64 {
@@ -252,24 +274,16 @@ impl IndexedSnapshot for MemorySnapshot {
     }
 
     fn within(&self, range: &Range<i64>) -> RangePortion {
-        let part = self.range_at(range.start);
-        let begun = self
-            .contiguous
-            .partition_point(|one| one.start < range.start);
-        let origin = begun.checked_sub(1).map(|begun| RangeOrigin {
+        let origin = self.range_before(range.start).map(|begun| RangeOrigin {
             anchor: self.anchors[begun],
             first: self.contiguous[begun].start,
         });
-        let before = part.checked_sub(1).map(|last| self.contiguous[last].end);
-        let portion = self.contiguous.get(part).and_then(|whole| {
-            let range = range.start.max(whole.start)..range.end.min(whole.end);
-            let goes_on = range.start > whole.start;
-            let before = if goes_on { Some(range.start) } else { before };
-            (!range.is_empty()).then(|| Portion {
-                before: before.map(|end| (end, 0)),
-                range,
-                part,
-            })
+        let first = self.sample_from(range.start);
+        let own = first.filter(|&first| first < range.end);
+        let portion = own.and(self.whole()).map(|whole| Portion {
+            range: range.start.max(whole.start)..range.end.min(whole.end),
+            before: self.samples_end(range.start).map(|end| (end, 0)),
+            part: 0,
         });
         RangePortion { portion, origin }
     }
@@ -277,19 +291,22 @@ impl IndexedSnapshot for MemorySnapshot {
 
 impl Snapshot for MemorySnapshot {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion> {
-        let mut part = last.map_or(0, |last| last.part);
-        let mut from = last.map_or(i64::MIN, |last| last.range.end);
-        let before = last.map(|last| (last.range.end, 0));
-        if last.is_some_and(|last| self.contiguous[last.part].end == last.range.end) {
-            part += 1;
+        let whole = self.whole()?;
+        let from = last.map_or(whole.start, |last| last.range.end);
+        let first = self.sample_from(from)?;
+        let wanted = first.saturating_add_unsigned(samples.max(1));
+        let mut end = self.samples_end(wanted)?.max(first + 1);
+        if end == wanted
+            && let Some(one) = self.range_before(end)
+        {
+            let Range { start, end: last } = self.contiguous[one];
+            end = align_to_grain(end, start, last, grain);
         }
-        let range = self.contiguous.get(part)?;
-        from = from.max(range.start);
-        let end = from.saturating_add_unsigned(samples.max(1));
         Some(Portion {
-            range: from..align_to_grain(end, range.start, range.end, grain),
-            before,
-            part,
+            range: from..end,
+            // A portion ends right after a sample.
+            before: last.map(|last| (last.range.end, 0)),
+            part: 0,
         })
     }
 
@@ -299,17 +316,21 @@ impl Snapshot for MemorySnapshot {
         overlap: PortionOverlap,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
-        let whole = self.contiguous.get(portion.part).unwrap_or(&portion.range);
         let Range { start, end } = portion.range;
-        let from = start.saturating_sub_unsigned(overlap.before);
+        let own = self.contiguous.get(self.range_at(start));
+        let first = own.map_or(start, |own| own.start);
         let to = end.saturating_add_unsigned(overlap.after);
-        let range = from.max(whole.start)..to.min(whole.end);
+        // What is around it only if the samples before continue in it.
+        let goes_on = first < start && portion.before.is_some_and(|(before, _)| before == start);
+        let from = match goes_on {
+            true => start.saturating_sub_unsigned(overlap.before).max(first),
+            false => start,
+        };
+        let before = portion.before.filter(|_| !goes_on);
         Ok(Box::new(PortionPass {
-            // The overlap before the portion continues in it.
-            before: portion.before.map(|(end, _)| end.min(range.start)),
-            start: range.start,
-            first: whole.start,
-            source: Recording::open(&self.segments, Some(range), segment)?,
+            before: before.map(|(end, _)| end),
+            first: Some(first),
+            source: Recording::open(&self.segments, Some(from..to.min(self.end())), segment)?,
         }))
     }
 
@@ -330,24 +351,22 @@ impl Snapshot for MemorySnapshot {
 struct PortionPass {
     source: Box<dyn Source>,
     before: Option<i64>,
-    start: i64,
-    /// First sample read of the contiguous range.
-    first: i64,
+    /// First sample read of the contiguous range in which it begins.
+    first: Option<i64>,
 }
 
 impl Source for PortionPass {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
         let pulled = self.source.pull()?;
-        let before = self.before.take();
+        let Some(first) = self.first.take() else {
+            return Ok(pulled);
+        };
         Ok(match pulled {
             SourceEvent::RangeStart { origin, why } => {
-                let before = before.filter(|&before| before != self.start);
+                let before = self.before.filter(|&before| before < first);
                 SourceEvent::RangeStart {
-                    origin: RangeOrigin {
-                        first: self.first,
-                        ..origin
-                    },
-                    why: why.or_else(|| before.map(|end| Break::Gap(end..self.start))),
+                    origin: RangeOrigin { first, ..origin },
+                    why: why.or_else(|| before.map(|end| Break::Gap(end..first))),
                 }
             }
             other => other,

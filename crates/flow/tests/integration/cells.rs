@@ -10,12 +10,14 @@ use isochrony_flow::{
     Clock, OpError, Plan, PlanOutput, PortType, Recording, Report, RunOptions, Segments,
     SharedRecording, Source, SourceEvent,
 };
+use isochrony_segment::SigSeg;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::sync::Arc;
 use std::task::Waker;
 
 use crate::common::channels::{channel, segments};
+use crate::common::made::{Discontinuity, Made};
 use crate::common::plans::{named, plan, settling, steps};
 
 const CASES: u32 = 240;
@@ -75,12 +77,27 @@ impl Source for ArrivingSource {
 }
 
 fn arriving(stretches: &[Range<i64>], cut: i64, idle: usize) -> Plan {
-    let recording = segments(0, stretches, cut);
+    arriving_segments(segments(0, stretches, cut), idle)
+}
+
+fn arriving_segments(recording: Segments, idle: usize) -> Plan {
     Plan::scan_part(
         SharedRecording::new(ArrivingRecording { recording, idle }),
         None,
         1 << 20,
     )
+}
+
+/// What is stored, in pieces of some length.
+fn in_memory(made: &Made, cut: usize) -> Segments {
+    let stream = made.stored().port().stream_id().unwrap();
+    let stretches = made.stretches.iter();
+    let pieces = stretches.flat_map(|(first, samples)| {
+        let starts = (*first..).step_by(cut);
+        starts.zip(samples.chunks(cut))
+    });
+    Segments::new(pieces.map(|(start, piece)| SigSeg::from_slice(piece, start, stream).unwrap()))
+        .unwrap()
 }
 
 fn run(plan: &Plan, workers: usize, tolerance: f64, task: u64) -> (PlanOutput, Report) {
@@ -179,6 +196,45 @@ proptest! {
         let (stored, _) = run(&stored, 1, TOLERANCE, task);
         for workers in [1, 2] {
             prop_assert_eq!(&run(&arrives, workers, TOLERANCE, task).0, &stored);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    /// Cells go on over gaps, wherever samples come from.
+    #[test]
+    fn a_gap_begins_no_cell_of_what_is_stored_in_memory_or_arrives(
+        lengths in prop::collection::vec((1usize..400, 1i64..60), 2..7), first in steps(), settles in 0..settling().len(),
+        cut in 1usize..300, idle in 0usize..4, (task, workers) in (1u64..3000, 1usize..4), two in any::<bool>(),
+    ) {
+        let history = lengths.iter().map(|&(len, gap)| (len, Discontinuity::Gap(gap)));
+        let made = Made::new(&history.collect::<Vec<_>>());
+        let settled = |source: &Plan| {
+            let source = plan(source.clone(), &first);
+            named(&source, &settling()[settles]).ok()
+        };
+        let memory = || Plan::scan_part(SharedRecording::new(in_memory(&made, cut)), None, 64);
+        let stored = || made.plan(None, 64);
+        // Of one recording, or of two that are read together.
+        let apart = |a: Plan, b: Plan| a.map_with(&(Expr::input() - Expr::input_at(1) * 0.5), &[b]);
+        let (stored, memory) = match two {
+            false => (stored(), memory()),
+            true => match (apart(stored(), stored()), apart(memory(), memory())) {
+                (Ok(stored), Ok(memory)) => (stored, memory),
+                _ => return Ok(()),
+            },
+        };
+        let (Some(stored), Some(memory)) = (settled(&stored), settled(&memory)) else {
+            return Ok(());
+        };
+        let expected = run(&stored, 1, TOLERANCE, task).0;
+        prop_assert_eq!(&run(&stored, workers, TOLERANCE, task).0, &expected);
+        prop_assert_eq!(&run(&memory, workers, TOLERANCE, task).0, &expected, "{}", memory.explain());
+        if !two {
+            let arrives = settled(&arriving_segments(in_memory(&made, cut), idle)).unwrap();
+            prop_assert_eq!(&run(&arrives, workers, TOLERANCE, task).0, &expected, "{}", arrives.explain());
         }
     }
 }

@@ -17,6 +17,7 @@ mod detectors;
 mod ended_branches;
 mod ended_fan_ins;
 mod engine;
+mod event_numbers;
 mod expressions;
 mod factories;
 mod failures;

@@ -4,9 +4,14 @@ use std::ops::Range;
 use std::slice;
 
 use isochrony_expr::Expr;
+use isochrony_flow::arrow::array::cast::AsArray;
+use isochrony_flow::arrow::array::types::Int64Type;
 use isochrony_flow::{Catalog, Plan, PlanError, RunOptions, Stat, json};
+use proptest::prelude::*;
 
 use crate::common::channels::channel;
+use crate::common::noise;
+use crate::common::plans::around;
 
 fn scan(nth: i64, kept: Range<i64>) -> Plan {
     Plan::scan_part(channel(nth, &[kept], 1_000), None, 64)
@@ -126,5 +131,102 @@ fn statistics_of_samples_that_alternate_have_the_same_bits_in_tasks() {
         let (many, report) = plan.collect_with(&options).unwrap();
         assert_eq!(many, one, "{workers} workers, tasks of {task} bytes");
         assert!(!report.tasks.is_empty());
+    }
+}
+
+/// Where the second begins the range is the first one's, so that tasks announce no break.
+#[test]
+fn windows_do_not_reach_from_one_merged_range_into_the_next_in_tasks() {
+    let part = |range: Range<i64>| {
+        let source = scan(0, 0..1_000).map(&(Expr::input() * 2).wrapping());
+        let params = json!({"start": range.start, "end": range.end});
+        named(&source.unwrap(), "between", params).unwrap()
+    };
+    for second in [165, 166, 266] {
+        for (window, hop) in [(1, 3), (3, 3), (4, 4), (5, 2)] {
+            let merged = part(109..165).merge(&[part(second..300)]).unwrap();
+            let windows = merged.rewindow_every(window, hop).unwrap();
+            let mut starts: Vec<i64> = Vec::new();
+            let stretches = match second {
+                165 => vec![109..300],
+                _ => vec![109..165, second..300],
+            };
+            for stretch in stretches {
+                let last = stretch.end - window as i64;
+                starts.extend((stretch.start..=last).step_by(hop as usize));
+            }
+            let rows = windows.stats([Stat::Min]).unwrap();
+            for workers in [1, 2, 3] {
+                let mut options = RunOptions::default();
+                (options.workers, options.task) = (workers, 64);
+                let found = rows.collect_with(&options).unwrap().0;
+                let found = found.rows().unwrap().column_by_name("start").unwrap();
+                let found = found.as_primitive::<Int64Type>().values().to_vec();
+                assert_eq!(
+                    found, starts,
+                    "{second}, {window}, {hop}, {workers} workers"
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Which of them has samples first, and whether a `limit` ends it.
+    #[test]
+    fn windows_of_merged_ranges_begin_at_the_same_samples_with_any_number_of_workers(
+        ranges in (0i64..400, 0i64..200, 0i64..60, 0i64..100, any::<bool>()),
+        (window, hop, limit) in (1u64..4, 1u64..7, prop::option::of(1u64..6)),
+        (gap, len, cut, segment) in (0i64..60, 1i64..500, 1i64..200, 1u64..300),
+        (sources, wide, swapped) in (1usize..4, prop::option::of(0..around().len()), any::<bool>()),
+        (task, workers, seed) in (2u64..600, 2usize..5, prop::option::of(1u64..100)),
+    ) {
+        let (first, own, behind, other, is_before) = ranges;
+        let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+        let recording = noise::recording(&stretches, cut);
+        let scan = Plan::scan_part(recording.clone(), None, segment);
+        let second = match sources {
+            1 => scan.clone(),
+            2 => Plan::scan_part(recording, None, segment),
+            // It begins later.
+            _ => Plan::scan_part(noise::recording(&stretches[1..], cut), None, segment),
+        };
+        let a = first..first + own;
+        let b = match is_before {
+            true => (first - behind - other).max(0)..(first - behind).max(0),
+            false => a.end + behind..a.end + behind + other,
+        };
+        let part = |source: &Plan, range: Range<i64>| {
+            let params = json!({"start": range.start, "end": range.end});
+            let source = source.map(&(Expr::input() * 2).wrapping()).unwrap();
+            let wide = wide.map(|nth| around()[nth].clone());
+            let source = match wide.map(|(name, params)| named(&source, name, params)) {
+                Some(Ok(wide)) => wide,
+                _ => source,
+            };
+            named(&source, "between", params).unwrap()
+        };
+        let (a, b) = (part(&scan, a), part(&second, b));
+        let merged = match swapped {
+            false => a.merge(&[b]).unwrap(),
+            true => b.merge(&[a]).unwrap(),
+        };
+        // Refused where indices of both may be the same ones.
+        let Ok(plan) = merged.rewindow_every(window, hop) else {
+            return Ok(());
+        };
+        let plan = match limit {
+            Some(limit) => plan.limit(limit).unwrap(),
+            None => plan,
+        };
+        let mut options = RunOptions::default();
+        let one = plan.collect_with(&options).unwrap().0;
+        (options.workers, options.task) = (workers, task);
+        options.stages.shuffle = seed;
+        options.stages.helpers_after_us = 0;
+        let (many, _) = plan.collect_with(&options).unwrap();
+        prop_assert_eq!(many, one, "{}", plan.explain());
     }
 }

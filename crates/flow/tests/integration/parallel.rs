@@ -86,12 +86,13 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     let mut upto = 0;
     let mut covered = 0;
     for task in &report.tasks {
-        assert!(task.range.start == upto || [12_346, 31_000].contains(&task.range.start));
+        // Tasks go on over gaps.
+        assert_eq!(task.range.start, upto);
         upto = task.range.end;
         covered += task.range.end - task.range.start;
         assert!(task.worker < 3);
     }
-    assert_eq!((upto, covered), (SAMPLES, SAMPLES - 1001));
+    assert_eq!((upto, covered), (SAMPLES, SAMPLES));
     let done: u64 = report.workers.iter().map(|one| one.work.items).sum();
     assert_eq!((report.workers.len(), done), (3, report.tasks.len() as u64));
     assert!(report.to_string().contains("worker 0"), "{report}");

@@ -28,12 +28,14 @@ fn little_memory_makes_small_tasks_and_does_not_fail() {
     let (many, report) = plan.collect_with(&options).unwrap();
     assert_eq!(many, plan.collect().unwrap());
     assert!(report.peak_bytes <= 512 << 10, "{}", report.peak_bytes);
-    assert!(
-        report
-            .tasks
-            .iter()
-            .all(|task| task.range.end - task.range.start <= 800)
-    );
+    let samples = report.tasks.iter().map(|task| {
+        let gaps = [12_345..12_346, 30_000..31_000].map(|gap| {
+            let within = gap.start.max(task.range.start)..gap.end.min(task.range.end);
+            (within.end - within.start).max(0)
+        });
+        task.range.end - task.range.start - gaps.iter().sum::<i64>()
+    });
+    assert!(samples.max() <= Some(800));
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn memory_bounds_all_workers_together_and_many_do_not_fail_where_one_does_not() 
                 .iter()
                 .map(|task| task.range.end - task.range.start)
                 .sum();
-            assert!(workers == 1 || covered == SAMPLES - 1001, "{covered}");
+            assert!(workers == 1 || covered == SAMPLES, "{covered}");
         }
     }
 }

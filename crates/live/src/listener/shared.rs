@@ -120,6 +120,10 @@ impl Clock for ListenerClock {
         self.clock()?.first_at(near, time)
     }
 
+    fn announced_before(&self, index: i64) -> Option<i64> {
+        self.clock()?.announced_before(index)
+    }
+
     fn changes(&self, after: u64) -> Option<(u64, Vec<u8>)> {
         self.clock()?.changes(after)
     }

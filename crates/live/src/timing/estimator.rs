@@ -140,11 +140,12 @@ impl ClockEstimator {
         let had_stamps = std::mem::replace(&mut self.has_stamps, true);
         if self.source == StampSource::Recording {
             self.run_fit = None;
-            self.clock.set_exact(index, civil, drift);
-            return (had_stamps && clock_was_set).then(|| self.next_run());
+            let starts_run = had_stamps && clock_was_set;
+            self.clock.set_exact(index, civil, drift, starts_run);
+            return starts_run.then(|| self.next_run());
         }
         let Some(fit) = &mut self.run_fit else {
-            self.begin_run(index, civil);
+            self.begin_run(index, civil, had_stamps);
             return had_stamps.then(|| self.next_run());
         };
         let x = index.saturating_sub(fit.origin.0) as f64;
@@ -162,7 +163,7 @@ impl ClockEstimator {
             || self.source == StampSource::Sender && off.abs() > self.step_ns
             || !y.is_finite()
         {
-            self.begin_run(index, civil);
+            self.begin_run(index, civil, true);
             return Some(self.next_run());
         }
         if index.saturating_sub(fit.block_start) >= self.block {
@@ -198,7 +199,7 @@ impl ClockEstimator {
         (RunId(self.run - 1), RunId(self.run))
     }
 
-    fn begin_run(&mut self, index: i64, civil: Fixed) {
+    fn begin_run(&mut self, index: i64, civil: Fixed, is_later: bool) {
         let scatter = match self.source {
             StampSource::Sender | StampSource::Recording => STAMP_RESOLUTION_NS,
             StampSource::Arrival => 1e6,
@@ -211,12 +212,14 @@ impl ClockEstimator {
             height: 0.0,
             scatter,
         });
-        self.clock.push_knot(Knot {
+        let knot = Knot {
             index,
             civil: Some(civil),
             drift: Drift::PerSample(self.drift),
             resolution: scatter,
-        });
+            announced: None,
+        };
+        self.clock.push_knot(knot, is_later);
     }
 
     fn refit(&mut self, now: i64) {
@@ -275,12 +278,14 @@ impl ClockEstimator {
             return;
         };
         let most = MAX_CORRECTION * self.period;
-        self.clock.push_knot(Knot {
+        let knot = Knot {
             index: now,
             civil: Some(told),
             drift: Drift::PerSample((off.to_f64() / block).clamp(-most, most)),
             resolution: fit.scatter,
-        });
+            announced: None,
+        };
+        self.clock.push_knot(knot, false);
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Knot {
     pub(super) civil: Option<Fixed>,
     pub(super) drift: Drift,
     pub(super) resolution: f64,
+    /// Time that earlier runs had reached, by their clocks, when later ones began.
+    pub(super) announced: Option<i64>,
 }
 
 /// Deviation from the nominal sample period.
@@ -65,12 +67,19 @@ impl FeedClock {
         Some((time_at(self.rate, knot, index)?, knot.resolution))
     }
 
-    pub(super) fn set_exact(&self, index: i64, civil: Fixed, (drift, samples): (Fixed, u64)) {
+    pub(super) fn set_exact(
+        &self,
+        index: i64,
+        civil: Fixed,
+        (drift, samples): (Fixed, u64),
+        starts_run: bool,
+    ) {
         let knot = Knot {
             index,
             civil: Some(civil),
             drift: Drift::Over(drift, samples.saturating_sub(1)),
             resolution: 0.0,
+            announced: None,
         };
         // A knot on the last line is redundant.
         let straight = {
@@ -82,7 +91,7 @@ impl FeedClock {
             })
         };
         if !straight {
-            self.push_knot(knot);
+            self.push_knot(knot, starts_run);
         }
     }
 
@@ -92,17 +101,25 @@ impl FeedClock {
             knots.back().is_some_and(|last| last.civil.is_none())
         };
         if !is_known {
-            self.push_knot(Knot {
+            let knot = Knot {
                 index,
                 civil: None,
                 drift: Drift::Over(Fixed::ZERO, 0),
                 resolution: 0.0,
-            });
+                announced: None,
+            };
+            self.push_knot(knot, false);
         }
     }
 
-    pub(super) fn push_knot(&self, knot: Knot) {
+    /// `starts_run`: the clock started anew; what it had announced is remembered.
+    pub(super) fn push_knot(&self, mut knot: Knot, starts_run: bool) {
         let mut knots = self.knots.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = knots.back() {
+            let reached = time_at(self.rate, last, knot.index).filter(|_| starts_run);
+            let reached = reached.and_then(Fixed::round_i64);
+            knot.announced = knot.announced.max(last.announced).max(reached);
+        }
         while knots.back().is_some_and(|last| last.index >= knot.index) {
             knots.pop_back();
         }
@@ -115,8 +132,14 @@ impl FeedClock {
     }
 }
 
-/// Index, civil time, drift (estimated, or exact over samples), resolution.
-type SentKnot = (i64, Option<i128>, Result<f64, (i128, u64)>, f64);
+/// Index, civil time, drift (estimated, or exact over samples), resolution, time announced by earlier runs.
+type SentKnot = (
+    i64,
+    Option<i128>,
+    Result<f64, (i128, u64)>,
+    f64,
+    Option<i64>,
+);
 
 fn sent(knot: &Knot) -> SentKnot {
     let drift = match knot.drift {
@@ -124,10 +147,10 @@ fn sent(knot: &Knot) -> SentKnot {
         Drift::Over(ns, samples) => Err((ns.to_bits(), samples)),
     };
     let civil = knot.civil.map(Fixed::to_bits);
-    (knot.index, civil, drift, knot.resolution)
+    (knot.index, civil, drift, knot.resolution, knot.announced)
 }
 
-fn received((index, civil, drift, resolution): SentKnot) -> Knot {
+fn received((index, civil, drift, resolution, announced): SentKnot) -> Knot {
     let drift = match drift {
         Ok(ns) => Drift::PerSample(ns),
         Err((ns, samples)) => Drift::Over(Fixed::from_bits(ns), samples),
@@ -137,6 +160,7 @@ fn received((index, civil, drift, resolution): SentKnot) -> Knot {
         civil: civil.map(Fixed::from_bits),
         drift,
         resolution,
+        announced,
     }
 }
 
@@ -172,6 +196,12 @@ impl Clock for FeedClock {
         Some(Stamp::new(begin, resolution))
     }
 
+    fn announced_before(&self, index: i64) -> Option<i64> {
+        let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
+        let after = knots.partition_point(|knot| knot.index <= index);
+        knots.get(after.checked_sub(1)?)?.announced
+    }
+
     /// The last knots. A repeated one replaces itself, and a replacement is repeated at the receiver.
     fn changes(&self, after: u64) -> Option<(u64, Vec<u8>)> {
         let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +216,7 @@ impl Clock for FeedClock {
         let knots: Vec<SentKnot> = postcard::from_bytes(changes)?;
         knots
             .into_iter()
-            .for_each(|knot| self.push_knot(received(knot)));
+            .for_each(|knot| self.push_knot(received(knot), false));
         Ok(())
     }
 }

@@ -112,8 +112,13 @@ fn deliver(
         Mark::Progress(upto) => {
             context.nodes[node].input_progress = (to.port, *upto);
             advance(slot, later, to, *upto, context)?;
-            *upto = slot.op.progress(to.port, *upto);
+            let passed = slot.op.progress(to.port, *upto);
             let state = &mut context.nodes[node];
+            *upto = match slot.ended && !slot.fan_in {
+                // It gives nothing any more, whatever it still holds.
+                true => state.ratio.first_from(*upto).unwrap_or(i64::MAX),
+                false => passed,
+            };
             if *upto <= state.progress {
                 return Ok(false);
             }
@@ -466,7 +471,10 @@ fn begin_range(
         }
     }
     context.nodes[node].origin = origin;
-    slot.expected = NO_EXPECTED_INDEX;
+    if why.is_some() {
+        slot.expected = NO_EXPECTED_INDEX;
+    }
+    // Else another input of a merge begins, or a task: an item that does not continue the last one shows a break.
     slot.op.begins(origin, why);
     Ok(())
 }

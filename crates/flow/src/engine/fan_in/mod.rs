@@ -55,6 +55,8 @@ struct Queue {
     from: String,
     /// Gives civil time, if that is the common axis.
     clock: Option<Arc<dyn Clock>>,
+    /// Items of a new run are placed where the feed was when its clock started anew, if they begin before.
+    ascends: bool,
 }
 
 impl Queue {
@@ -94,9 +96,13 @@ impl Queue {
             return index;
         };
         let mut time = [i64::MIN];
-        clock
-            .times(&[index], &mut time)
-            .map_or(i64::MIN, |()| time[0])
+        let known = clock.times(&[index], &mut time).is_ok() && time[0] != i64::MIN;
+        let announced = || clock.announced_before(index).unwrap_or(i64::MIN);
+        match known {
+            true if self.ascends => time[0].max(announced()),
+            true => time[0],
+            false => i64::MIN,
+        }
     }
 }
 
@@ -126,6 +132,7 @@ impl FanIn {
             silent: false,
             from,
             clock: clock.filter(|_| matches!(align, Alignment::Civil | Alignment::Resampled)),
+            ascends: align == Alignment::Civil,
         };
         let queues: Vec<Queue> = from.into_iter().map(queue).collect();
         let ordered = matches!(align, Alignment::Time | Alignment::Begin);

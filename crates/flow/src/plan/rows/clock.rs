@@ -44,6 +44,13 @@ pub trait Clock: Send + Sync {
         Err("this clock does not change".into())
     }
 
+    /// Time up to which a feed had announced that nothing follows, when its clock started anew at or before an index:
+    /// what the new run has before it is late. None without such a start, and if all runs are known beforehand.
+    fn announced_before(&self, index: i64) -> Option<i64> {
+        let _ = index;
+        None
+    }
+
     /// First index at or after a civil time (ns since 1970), on the clock of index `near`: not before its run, at most
     /// its end. None if unknown. The default serves one clock without steps.
     fn first_at(&self, near: i64, time: i64) -> Option<i64> {

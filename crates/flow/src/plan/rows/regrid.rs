@@ -120,6 +120,14 @@ impl Clock for Regrid {
         Some(reached)
     }
 
+    fn announced_before(&self, index: i64) -> Option<i64> {
+        let (sample, _) = self.ratio.place(index)?;
+        let announced = self.clock.announced_before(sample)?;
+        // The first resampled index of the new run lies up to a step behind its first sample.
+        let step = (1.0 + STEP_TOLERANCE) * self.period_ns / self.ratio.to_f64();
+        Some(announced.saturating_add(step.ceil() as i64))
+    }
+
     fn stamp(&self, index: i64) -> Option<Stamp> {
         let (sample, numerator) = self.ratio.place(index)?;
         let stamp = self.clock.stamp(sample)?;

@@ -3,6 +3,7 @@ mod fields;
 mod keys;
 mod loops;
 mod recordings;
+mod restarting_feeds;
 mod restarts;
 mod windows;
 

@@ -58,6 +58,13 @@ impl Axis {
         Ok(times)
     }
 
+    /// What begins before this place is late in the run of an index; `i64::MIN`: nothing.
+    pub(super) fn announced_before(&self, index: i64) -> i64 {
+        let announced = self.clock.as_ref();
+        let announced = announced.and_then(|clock| clock.announced_before(index));
+        announced.unwrap_or(i64::MIN)
+    }
+
     /// First index at or after a position, in the run of `near`. None if unknown.
     pub(crate) fn first_at(&self, near: i64, position: i64) -> Option<i64> {
         match &self.clock {

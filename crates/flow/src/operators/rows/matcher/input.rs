@@ -16,8 +16,10 @@ pub(super) struct PendingRow {
     /// On the axis. A row of unknown start has the place of the row before, and matches none.
     pub(super) start: i64,
     pub(super) end: i64,
-    /// Orders the input: its start, or that of a row before it that begins later, of another run.
+    /// Orders the input: its start, or that of a row before it that begins later, of another run; at least `announced`.
     pub(super) place: i64,
+    /// It begins before this place, which its feed had reached when its clock started anew; else `i64::MIN`.
+    pub(super) announced: i64,
     pub(super) is_timed: bool,
     /// It has a match, or was emitted without one.
     pub(super) is_decided: bool,
@@ -47,6 +49,8 @@ pub(super) struct MatcherInput {
     last_place: i64,
     /// First index of the last block of known time.
     pub(super) last_block: Option<i64>,
+    /// First index of the last row of known time.
+    pub(super) last_row: Option<i64>,
 }
 
 /// Order where a clock starts anew and times decrease.
@@ -80,6 +84,7 @@ impl MatcherInput {
             last_index: i64::MIN,
             last_place: i64::MIN,
             last_block: None,
+            last_row: None,
         }
     }
 
@@ -100,11 +105,18 @@ impl MatcherInput {
                 true => (start, end),
                 false => (self.last_start, self.last_start),
             };
-            let place = self.place(index, start);
+            let announced = self.axis.announced_before(index);
+            let is_late = is_timed && start < announced;
+            let announced = if is_late { announced } else { i64::MIN };
+            if is_timed {
+                self.last_row = Some(index);
+            }
+            let place = self.place(index, start.max(announced));
             self.push(PendingRow {
                 start,
                 end,
                 place,
+                announced,
                 is_timed,
                 is_decided: false,
                 block,
@@ -139,6 +151,17 @@ impl MatcherInput {
         if let Some(row) = self.rows.pop_front() {
             self.displaced -= usize::from(row.start < row.place);
         }
+    }
+
+    pub(super) fn retain(&mut self, is_needed: impl Fn(&PendingRow) -> bool) {
+        self.rows.retain(is_needed);
+        let displaced = self.rows.iter().filter(|row| row.start < row.place);
+        self.displaced = displaced.count();
+    }
+
+    /// Whether starts may not ascend.
+    pub(super) fn has_displaced(&self) -> bool {
+        self.displaced > 0
     }
 
     pub(super) fn earliest_start(&self) -> Option<i64> {

@@ -5,7 +5,8 @@
 //! dropped once no left row can match it.
 //!
 //! The clock of a restarted feed may begin anew before the time expected of its next sample, and so before the
-//! watermark. Such late rows match what still waits.
+//! watermark. Such late rows match rows of the other input that end after that time, which surely still wait, and are
+//! placed there: how far the watermark was does not show.
 
 mod axis;
 mod input;
@@ -46,6 +47,15 @@ pub(crate) struct Matcher {
 
 const MIN_PRUNE_ROWS: usize = 1024;
 
+/// No left row from an axis place on can match.
+fn is_unmatchable(tolerance: Option<i64>, right: &PendingRow, from: i64) -> bool {
+    !right.is_timed
+        || match tolerance {
+            None => right.end <= from,
+            Some(tolerance) => right.start.saturating_add(tolerance) < from,
+        }
+}
+
 impl Matcher {
     pub(crate) fn new(
         kind: JoinKind,
@@ -78,6 +88,12 @@ impl Matcher {
                 self.left_index = self.left_index.max(covers.start);
             }
             let last = input.last_block.unwrap_or(covers.start);
+            let announced = |index: i64| input.axis.announced_before(index);
+            // Rows of two runs need not ascend, and where blocks begin depends on cuts.
+            let last = match announced(covers.start) > i64::MIN {
+                true => input.last_row.unwrap_or(last),
+                false => last,
+            };
             // Estimated times change a little: take both as known now.
             let known = input.axis.positions(&[last, covers.start])?;
             let (last, begins) = (known[0], known[1]);
@@ -127,13 +143,13 @@ impl Matcher {
             }
     }
 
-    /// No left row from an axis place on can match.
-    fn is_unmatchable(&self, right: &PendingRow, from: i64) -> bool {
-        !right.is_timed
-            || match self.tolerance {
-                None => right.end <= from,
-                Some(tolerance) => right.start.saturating_add(tolerance) < from,
-            }
+    /// Whether each row still waited when the clock of the other had started anew, however far the watermark was then.
+    fn may_meet(&self, left: &PendingRow, right: &PendingRow) -> bool {
+        let waits = |row: &PendingRow, other: &PendingRow| match self.tolerance {
+            None => row.end > other.announced,
+            Some(tolerance) => row.start.saturating_add(tolerance) >= other.announced,
+        };
+        waits(left, right) && waits(right, left)
     }
 
     fn find_matches(&self, left: &PendingRow, matches: &mut Vec<usize>) {
@@ -143,10 +159,19 @@ impl Matcher {
         let right = &self.inputs[1].rows;
         match self.tolerance {
             None => {
+                // Those that are late are behind rows that begin before the place where they are.
                 let begun = right.iter().enumerate();
                 let begun = begun.take_while(|(_, row)| row.start < left.end);
                 let overlapping = begun.filter(|(_, row)| row.end > left.start && row.is_timed);
+                let overlapping = overlapping.filter(|(_, row)| self.may_meet(left, row));
                 matches.extend(overlapping.map(|(at, _)| at));
+            }
+            Some(tolerance) if left.announced > i64::MIN || self.inputs[1].has_displaced() => {
+                let near = right.iter().enumerate();
+                let near = near.filter(|(_, row)| row.is_timed && self.may_meet(left, row));
+                let near = near.map(|(at, row)| (row.start.abs_diff(left.start), row.start, at));
+                let near = near.filter(|&(away, ..)| away <= tolerance.unsigned_abs());
+                matches.extend(near.min().map(|(.., at)| at));
             }
             Some(tolerance) => {
                 let first_timed = |from: usize| (from..right.len()).find(|&at| right[at].is_timed);
@@ -200,7 +225,7 @@ impl Matcher {
     pub(crate) fn end_clock(&mut self) -> Result<Option<Rows>, OpError> {
         let rows = self.take_matches(true)?;
         let right = &mut self.inputs[1];
-        right.rows.clear();
+        right.retain(|_| false);
         right.drop_blocks(self.joined.right_rows());
         Ok(rows)
     }
@@ -229,7 +254,7 @@ impl Matcher {
             if row.is_decided {
                 continue;
             }
-            if !end && !self.is_unmatchable(&row, from) {
+            if !end && !is_unmatchable(self.tolerance, &row, from) {
                 undecided.right = Some(row.start.min(self.watermark));
                 break;
             }
@@ -242,19 +267,19 @@ impl Matcher {
     fn prune(&mut self) {
         let from = self.first_left();
         let keeps_undecided = self.kind == JoinKind::Outer;
-        let mut rows = std::mem::take(&mut self.inputs[1].rows);
+        let tolerance = self.tolerance;
         let is_unneeded = |row: &PendingRow| {
-            self.is_unmatchable(row, from) && (row.is_decided || !keeps_undecided)
+            is_unmatchable(tolerance, row, from) && (row.is_decided || !keeps_undecided)
         };
-        while rows.front().is_some_and(is_unneeded) {
-            rows.pop_front();
+        let right = &mut self.inputs[1];
+        while right.rows.front().is_some_and(is_unneeded) {
+            right.pop();
         }
         // Rows after a long one may already be unneeded.
-        if rows.len() >= self.prune_at {
-            rows.retain(|row| !is_unneeded(row));
-            self.prune_at = (2 * rows.len()).max(MIN_PRUNE_ROWS);
+        if right.rows.len() >= self.prune_at {
+            right.retain(|row| !is_unneeded(row));
+            self.prune_at = (2 * right.rows.len()).max(MIN_PRUNE_ROWS);
         }
-        self.inputs[1].rows = rows;
     }
 
     fn join_rows(&self, rows: &[JoinedRow]) -> Result<Option<Rows>, OpError> {
