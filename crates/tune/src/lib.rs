@@ -6,6 +6,7 @@ mod configuration;
 pub mod controller;
 mod error;
 pub mod flow_model;
+mod function_place;
 pub mod noise;
 pub mod queueing;
 pub mod service_rate;
@@ -20,6 +21,9 @@ pub use error::TuneError;
 pub use flow_model::{
     Allocation, FlowGraph, FlowModel, FlowSolution, Limit, Resources, Route, Server, Source,
     SourceRule,
+};
+pub use function_place::{
+    FunctionCosts, FunctionPlace, MIN_PLACE_GAIN, PlaceDecision, PlaceOutcome, ProcessCosts,
 };
 pub use queueing::{FiniteQueue, Queue};
 pub use session::{PolledTuning, RunCounters, TuningMode, TuningReport, TuningSession};

@@ -309,8 +309,9 @@ class RunKeywords(TypedDict, total=False):
                 of threads and of replicas of stages, the capacities of links, and the size of tasks. Before the start
                 are chosen, without `io=` in `isochrony.scan`, the I/O strategies of stored signals (what `isochrony
                 calibrate` measured decides), without `pin=`, whether threads are pinned (where the CPUs have several
-                caches), and where the plan is cut into stages (what `Plan.characterise` measured decides). Results
-                are the same to the bit.
+                caches), where the plan is cut into stages (what `Plan.characterise` measured decides), and where
+                Python functions with ``on_workers="any"`` are called (what some calls before the start take decides).
+                Results are the same to the bit.
                 `report.tuning` has the configuration at the end, the bottleneck, and each decision with its
                 reason, the predicted and the measured gain, and the alternatives. A run that is too short for a trial
                 to pay is not changed, nor is a stated number of `workers=`. A run with a `Configuration` starts with

@@ -12,8 +12,9 @@ use isochrony_runtime::{Progress, start_scoped_helper};
 use isochrony_system::usage::process_cpu_time;
 use isochrony_tune::session::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S};
 use isochrony_tune::{
-    Configuration, ConfigurationLimits, ControllerOptions, LinkWindow, StageWindow, StartSettings,
-    TuneError, TuningMode, TuningReport, TuningSession, Window,
+    Configuration, ConfigurationLimits, ControllerOptions, FunctionPlace, LinkWindow,
+    PlaceDecision, PlaceOutcome, StageWindow, StartSettings, TuneError, TuningMode, TuningReport,
+    TuningSession, Window,
 };
 
 use serde_json::json;
@@ -46,6 +47,7 @@ pub struct Tuning {
     options: ControllerOptions,
     given: GivenSettings,
     start: Mutex<StartSettings>,
+    placed: Mutex<PlacedFunctions>,
     /// File for the state of the run.
     status: Option<PathBuf>,
     state: Mutex<State>,
@@ -58,6 +60,30 @@ impl std::fmt::Debug for Tuning {
             .field("mode", &self.mode)
             .field("has_fixed_workers", &self.has_fixed_workers)
             .finish_non_exhaustive()
+    }
+}
+
+/// How functions were placed before the start.
+#[derive(Default)]
+struct PlacedFunctions {
+    decisions: Vec<PlaceDecision>,
+    /// Threads of the run.
+    workers: usize,
+}
+
+impl PlacedFunctions {
+    /// For a run in one thread, if other threads should call a function.
+    fn configuration(&self) -> Option<Configuration> {
+        let is_elsewhere = |one: &PlaceDecision| {
+            one.outcome == PlaceOutcome::Chosen && one.place != FunctionPlace::Inline
+        };
+        let is_worth_it = self.decisions.iter().any(is_elsewhere);
+        is_worth_it.then(|| Configuration {
+            workers: self.workers,
+            replicas: Vec::new(),
+            link_bytes: Vec::new(),
+            task_bytes: 0,
+        })
     }
 }
 
@@ -89,6 +115,7 @@ impl Tuning {
             options: ControllerOptions::default(),
             given: GivenSettings::default(),
             start: Mutex::default(),
+            placed: Mutex::default(),
             status: None,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -114,6 +141,7 @@ impl Tuning {
                 pin: pin || self.given.pin.unwrap_or_else(has_several_caches),
                 io: fix_io(graph, self.given.io.as_deref())?,
                 cuts: Vec::new(),
+                places: Vec::new(),
             };
         }
         Ok(())
@@ -127,6 +155,36 @@ impl Tuning {
     /// Whether cuts may be others than those of a run that is not tuned.
     pub(crate) fn chooses_cuts(&self) -> bool {
         self.mode == TuningMode::Change
+    }
+
+    /// Where functions are called.
+    pub(crate) fn given_places(&self) -> Option<&[FunctionPlace]> {
+        self.given.places.as_deref()
+    }
+
+    /// Whether functions are measured before the start.
+    pub(crate) fn measures_functions(&self) -> bool {
+        match self.mode {
+            TuningMode::Change | TuningMode::ChangeFrom(_) | TuningMode::Recommend => true,
+            TuningMode::Measure | TuningMode::Apply(_) => false,
+        }
+    }
+
+    /// A recommendation changes nothing.
+    pub(crate) fn recommends(&self) -> bool {
+        self.mode == TuningMode::Recommend
+    }
+
+    /// Where functions are called, or should be.
+    pub(crate) fn note_places(
+        &self,
+        places: Vec<FunctionPlace>,
+        decisions: Vec<PlaceDecision>,
+        workers: usize,
+    ) {
+        self.start().places = places;
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        *placed = PlacedFunctions { decisions, workers };
     }
 
     /// What the run is cut into.
@@ -167,6 +225,11 @@ impl Tuning {
             None => {
                 let mut report = state.report.clone();
                 report.start = self.start().clone();
+                let placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+                report.places.clone_from(&placed.decisions);
+                if report.configuration.is_none() {
+                    report.configuration = placed.configuration();
+                }
                 if let Some(configuration) = &mut report.configuration
                     && state.unstated_task_bytes == Some(configuration.task_bytes)
                 {

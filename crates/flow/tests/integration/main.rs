@@ -23,6 +23,7 @@ mod failures;
 mod features;
 mod filters;
 mod first_errors;
+mod function_places;
 mod hosts;
 mod in_step;
 mod latencies;
