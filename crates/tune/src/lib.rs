@@ -12,6 +12,7 @@ pub mod queueing;
 pub mod service_rate;
 pub mod session;
 pub mod simulator;
+mod task_advice;
 pub mod trust;
 mod window;
 
@@ -27,4 +28,5 @@ pub use function_place::{
 };
 pub use queueing::{FiniteQueue, Queue};
 pub use session::{PolledTuning, RunCounters, TuningMode, TuningReport, TuningSession};
+pub use task_advice::{MIN_ADVICE_GAIN, MIN_ADVICE_S, TaskSizeAdvice, TaskTimes};
 pub use window::{LinkWindow, StageWindow, Window};

@@ -351,6 +351,8 @@ class TuningReport:
         plain_error: the same of that assumption.
         windows: number of measurement windows.
         decisions: a `TuningDecision` each, in order: those about places of functions, and the newest 128 others.
+        advice: texts: with ``tune="recommend"`` what is recommended about cuts and about the size of tasks, and why, or
+            why nothing can be said about them.
 
     >>> import numpy as np, isochrony as iso
     >>> plan = iso.scan(np.arange(4_000_000.0), rate=1000).rewindow(1000).power()
@@ -370,6 +372,7 @@ class TuningReport:
     plain_error: float | None
     windows: int
     decisions: tuple[TuningDecision, ...]
+    advice: tuple[str, ...] = ()
 
     @classmethod
     def _of(cls, text: str, request: TuningRequest) -> Self:
@@ -412,6 +415,7 @@ class TuningReport:
             plain_error=model.get("plain_error"),
             windows=fields["windows"],
             decisions=(*places, *trials),
+            advice=tuple(fields["advice"]),
         )
 
 

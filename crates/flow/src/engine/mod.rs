@@ -22,8 +22,9 @@
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
-//! | around it | `options`, `cut_rule`, `control`, `tuning`, `start_settings`, `report`, `gathered`, `budget` |
+//! | around it | `options`, `cut_rule`, `control`, `tuning`, `advice`, `start_settings`, `report`, `gathered`, `budget` |
 
+pub(crate) mod advice;
 pub(crate) mod branches;
 pub(crate) mod budget;
 mod burst;

@@ -393,6 +393,9 @@ impl fmt::Display for Report {
             for one in &tuning.decisions {
                 writeln!(f, "tuning {one}")?;
             }
+            for one in &tuning.advice {
+                writeln!(f, "tuning {one}")?;
+            }
         }
         if let Some(bottleneck) = self.tuning.as_ref().and_then(|tuning| tuning.bottleneck) {
             writeln!(f, "bottleneck: {bottleneck}")?;

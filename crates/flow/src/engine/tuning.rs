@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use isochrony_runtime::{Progress, start_scoped_helper};
 use isochrony_system::usage::process_cpu_time;
+use isochrony_tune::controller::Bottleneck;
 use isochrony_tune::session::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S};
 use isochrony_tune::{
     Configuration, ConfigurationLimits, ControllerOptions, FunctionPlace, LinkWindow,
@@ -19,6 +20,7 @@ use isochrony_tune::{
 
 use serde_json::json;
 
+use super::advice::Advice;
 use super::report::StageMeasurement;
 use super::start_settings::{GivenSettings, fix_io, has_several_caches};
 use crate::PlanError;
@@ -95,6 +97,7 @@ struct State {
     /// Task size at the start, if no configuration stated one: a size that was not changed is not reported, since it is
     /// that of the recording.
     unstated_task_bytes: Option<u64>,
+    advice: Vec<Advice>,
     error: Option<TuneError>,
 }
 
@@ -235,6 +238,9 @@ impl Tuning {
                 {
                     configuration.task_bytes = 0;
                 }
+                for advice in state.advice.clone() {
+                    advice.add_to(&mut report);
+                }
                 Ok(report)
             }
             Some(error) => Err(error),
@@ -268,6 +274,16 @@ impl Tuning {
         state.running = Some(running);
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// Whether the sources gave no more at the end of the run.
+    pub(crate) fn keeps_up(&self) -> bool {
+        self.state().report.bottleneck == Some(Bottleneck::Sources)
+    }
+
+    /// What the run that has ended says about what it did not change.
+    pub(crate) fn advise(&self, advice: Advice) {
+        self.state().advice.push(advice);
     }
 
     pub(crate) fn detach(&self) {

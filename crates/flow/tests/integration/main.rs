@@ -34,6 +34,7 @@ mod parallel;
 mod parallel_memory;
 mod placed;
 mod read_ahead;
+mod recommendations;
 mod repeated;
 mod resample;
 mod rewinds;
