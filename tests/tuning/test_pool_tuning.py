@@ -17,7 +17,7 @@ from isochrony import Configuration, OptionError
 from isochrony.cli.top import describe
 from isochrony.running.status_files import PoolStatus, running_plans, status_folder
 from isochrony.tuning import TuningDecision
-from isochrony.tuning.configuration import OUTCOMES
+from isochrony.tuning.configuration import TRIAL_OUTCOMES
 from isochrony.tuning.pools import PoolTuningRequest
 from numbered import RECORD, numbered, numbers
 from tuning_reports import check_decisions
@@ -58,11 +58,11 @@ def test_output_is_the_same_while_workers_and_buffers_change() -> None:
 def test_every_outcome_has_words_of_its_own() -> None:
     one = Configuration(workers=1, buffer_bytes=65536)
     request = PoolTuningRequest("change", has_buffers=True, states=("reading", "executing", "writing"))
-    decisions = [TuningDecision(1.0, outcome, one, one, "more work", None, None, (), "") for outcome in OUTCOMES]
+    decisions = [TuningDecision(1.0, outcome, one, one, "more work", None, None, (), "") for outcome in TRIAL_OUTCOMES]
     texts = {str(request._worded(decision)) for decision in decisions}
-    assert len(texts) == len(OUTCOMES)
+    assert len(texts) == len(TRIAL_OUTCOMES)
     assert all(text.startswith("at 1.00 s: ") and "more work" in text for text in texts)
-    assert sum(" 1 worker, buffers of 65.5 kB" in text for text in texts) == len(OUTCOMES) - 1
+    assert sum(" 1 worker, buffers of 65.5 kB" in text for text in texts) == len(TRIAL_OUTCOMES) - 1
 
 
 def test_a_configuration_of_n_buffering_is_saved_and_applied(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_the_command_line_tunes_saves_and_shows(plan: iso.Plan, tmp_path: Path) 
     tuning = json.loads(ran.stdout)["report"]["tuning"]
     assert set(tuning) == {
         *("configuration", "predicted_gain", "bottleneck", "rate", "predicted_rate", "windows", "decisions"),
-        *("model", "model_reason", "model_error", "plain_error"),
+        *("model", "model_reason", "model_error", "plain_error", "advice"),
     }
     found = tmp_path / "found.json"
     command += ["--workers", "2"]

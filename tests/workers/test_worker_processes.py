@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -300,8 +301,9 @@ def test_options_that_make_no_sense_are_refused(pressure: iso.Signal) -> None:
 
 
 def test_where_a_function_is_called_is_saved(pressure: iso.Signal) -> None:
-    for options in ({}, {"on_workers": "inline"}, {"on_workers": "processes", "sequential": True}):
-        plan = windows(pressure).map(iso.py(own.peaks, **options))  # type: ignore[arg-type]
+    places: tuple[dict[str, Any], ...] = ({}, {"on_workers": "inline"}, {"on_workers": "any"})
+    for options in (*places, {"on_workers": "processes", "sequential": True}):
+        plan = windows(pressure).map(iso.py(own.peaks, **options))
         saved = json.loads(plan.to_json())["nodes"][-1]["params"]
         assert {name: saved[name] for name in ("on_workers", "sequential") if name in saved} == options
         assert where(iso.Plan.from_json(plan.to_json(), allow_functions=True)) == where(plan)

@@ -38,7 +38,7 @@ pub use engine::start_settings::GivenSettings;
 pub use engine::tuning::Tuning;
 pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
 pub use isochrony_runtime::{Interrupt, Latency, LatencyHistogram, Progress, Watch, WorkerReport};
-pub use isochrony_tune::{TuningMode, TuningReport};
+pub use isochrony_tune::{FunctionPlace, TuningMode, TuningReport};
 pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;
 pub use plan::catalog::Catalog;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::TuneError;
+use crate::{FunctionPlace, TuneError};
 
 /// Larger task sizes are no sizes that a longer recording could have had.
 const MAX_STATED_BYTES: u64 = i64::MAX as u64;
@@ -15,9 +15,9 @@ const MAX_STATED_BYTES: u64 = i64::MAX as u64;
 pub struct Configuration {
     /// Computing threads, including the caller's; at least 1.
     pub workers: usize,
-    /// Replicas of each stage in plan order; 1 where not replicable.
+    /// Replicas of each stage in plan order; 1 where not replicable. Empty: those that the run starts with.
     pub replicas: Vec<usize>,
-    /// Bytes each link may hold before its writer waits, in plan order; at least 1.
+    /// Bytes each link may hold before its writer waits, in plan order; at least 1. Empty: those that the run starts with.
     pub link_bytes: Vec<u64>,
     /// Approximate bytes of samples that a task reads, without overlap. 0: the size that the run starts with, or no tasks.
     #[serde(default)]
@@ -35,6 +35,9 @@ pub struct StartSettings {
     /// Number of the stage of each operator, of the plan as it runs; empty where it is not cut.
     #[serde(default)]
     pub cuts: Vec<usize>,
+    /// Where each Python function is called, in plan order.
+    #[serde(default)]
+    pub places: Vec<FunctionPlace>,
 }
 
 /// Values allowed by plan, machine and user. Every stage may have 1 replica.
@@ -111,8 +114,8 @@ impl ConfigurationLimits {
 }
 
 impl Configuration {
-    /// This configuration for a run with the configuration `own`: with its task size if this one states none, and with
-    /// the largest one that its recording and memory allow if this one's is larger.
+    /// This configuration for a run with the configuration `own`: with its task size, replicas and links if this one
+    /// states none, and with the largest task size that its recording and memory allow if this one's is larger.
     #[must_use]
     pub fn fitted_to(&self, own: &Self, limits: &ConfigurationLimits) -> Self {
         let task_bytes = match self.task_bytes {
@@ -125,9 +128,14 @@ impl Configuration {
             }
             stated => stated,
         };
-        Self {
+        let fitted = Self {
             task_bytes,
             ..self.clone()
+        };
+        Self {
+            replicas: stated_or(fitted.replicas, &own.replicas),
+            link_bytes: stated_or(fitted.link_bytes, &own.link_bytes),
+            ..fitted
         }
     }
 
@@ -147,6 +155,13 @@ impl Configuration {
             all.push(format!("task_bytes={}", self.task_bytes));
         }
         all.join(" and ")
+    }
+}
+
+fn stated_or<T: Clone>(stated: Vec<T>, own: &[T]) -> Vec<T> {
+    match stated.is_empty() {
+        true => own.to_vec(),
+        false => stated,
     }
 }
 

@@ -6,11 +6,13 @@ mod configuration;
 pub mod controller;
 mod error;
 pub mod flow_model;
+mod function_place;
 pub mod noise;
 pub mod queueing;
 pub mod service_rate;
 pub mod session;
 pub mod simulator;
+mod task_advice;
 pub mod trust;
 mod window;
 
@@ -21,6 +23,10 @@ pub use flow_model::{
     Allocation, FlowGraph, FlowModel, FlowSolution, Limit, Resources, Route, Server, Source,
     SourceRule,
 };
+pub use function_place::{
+    FunctionCosts, FunctionPlace, MIN_PLACE_GAIN, PlaceDecision, PlaceOutcome, ProcessCosts,
+};
 pub use queueing::{FiniteQueue, Queue};
 pub use session::{PolledTuning, RunCounters, TuningMode, TuningReport, TuningSession};
+pub use task_advice::{MIN_ADVICE_GAIN, MIN_ADVICE_S, TaskSizeAdvice, TaskTimes};
 pub use window::{LinkWindow, StageWindow, Window};

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JitFunction", "PythonFunction", "imported", "jit", "py", "shown"]
 
-OnWorkers = Literal["auto", "threads", "processes", "inline"]
+OnWorkers = Literal["auto", "any", "threads", "processes", "inline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PythonFunction:
         dtype: dtype of its results; None: found by a call.
         width: number of results per window; None: found by a call.
         counts: whether it gets counts as stored, instead of values in the unit.
-        on_workers: where it is called in a run on several workers.
+        on_workers: where it is called in a run on several workers; "any": the run chooses.
         sequential: whether it must be called in order, since it has state.
         state: function that makes its state, at the start of each gap-free range.
         on_break: function that is called at breaks.
@@ -224,8 +224,12 @@ def py(
             modules, and pays for functions that take seconds in all. "threads": in the threads of the workers, for a
             function that is thread-safe and releases the interpreter's lock (GIL), as much of NumPy and SciPy does for
             large arrays; Ctrl-C takes effect after the current call, and `threading` lists the threads as dummies.
-            "inline": in the thread of the run, in order. "auto": "processes" if the function can be sent there, else
-            "inline"; `Plan.explain` states which, and why.
+            "inline": in the thread of the run, in order. "auto": "processes" in the part of a plan that runs in tasks,
+            if the function can be sent there, else "inline"; `Plan.explain` states which, and why. "any": in any of
+            these places, as the run chooses: the function keeps no state, calls may overlap, and blocks may have any
+            length. With ``tune=True`` a run measures the function before its start, where that pays, and takes the
+            fastest place; otherwise as "auto". Without a stated ``workers=`` and that choice all are "inline", and are
+            given the blocks of one thread.
         sequential: the function has state: call it in order, in one place, "inline" or with "processes" in one worker
             process.
         state: function that makes the state, the second argument of `function`: ``f(rows, state)``. It is called before
@@ -272,9 +276,9 @@ def py(
             )
         sequential = True
     choice("on_workers", on_workers, get_args(OnWorkers))
-    if sequential and on_workers == "threads":
+    if sequential and on_workers in ("threads", "any"):
         raise OptionError(
-            'iso.py(sequential=True, on_workers="threads") is refused; a sequential function runs in one place: '
+            f'iso.py(sequential=True, on_workers="{on_workers}") is refused; a sequential function runs in one place: '
             'give on_workers="inline" or "processes", or leave it out'
         )
     return PythonFunction(function, dtype, width, counts, on_workers, sequential, state, on_break)

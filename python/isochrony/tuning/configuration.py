@@ -38,8 +38,11 @@ __all__ = [
 
 #: Of saved configurations.
 FORMAT = 1
-#: Outcomes of decisions. `TuningDecision` says what each means.
-OUTCOMES = ("kept", "rejected", "undecided", "load_changed", "applied", "rolled_back", "too_short")
+#: Outcomes of decisions while a run is tuned, and of all decisions. `TuningDecision` says what each means.
+TRIAL_OUTCOMES = ("kept", "rejected", "undecided", "load_changed", "applied", "rolled_back", "too_short")
+OUTCOMES = (*TRIAL_OUTCOMES, "chosen", "not_measured")
+#: Where a configuration may state that a Python function is called.
+PLACES = ("auto", "threads", "processes", "inline")
 
 Tune = Literal["recommend"] | bool
 
@@ -56,7 +59,12 @@ def _are(is_legal: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda values: isinstance(values, list) and all(map(is_legal, values))
 
 
+def _is_place(value: object) -> bool:
+    return value in PLACES
+
+
 _COUNT, _COUNTS, _TEXT = "a whole number from 0", "a list of whole numbers from 0", "a text"
+_PLACES = "a list of " + ", ".join(f'"{place}"' for place in PLACES)
 #: Fields of a saved configuration: what they must be, and what those have that the first files lacked.
 _SAVED: dict[str, tuple[str, Callable[[Any], bool], Any]] = {
     "workers": (_COUNT, _is_count, None),
@@ -70,6 +78,7 @@ _SAVED: dict[str, tuple[str, Callable[[Any], bool], Any]] = {
     "io": ("a list of texts", _are(_is_text), []),
     "task_bytes": (_COUNT, _is_count, 0),
     "cuts": (_COUNTS, _are(_is_count), []),
+    "places": (_PLACES, _are(_is_place), []),
 }
 
 
@@ -89,7 +98,9 @@ def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Threads, replicas, links, task size, cuts, pinning and I/O of a run. Results do not depend on them.
+    """Threads, replicas, links, task size, cuts, places of functions, pinning and I/O of a run.
+
+    Results do not depend on them.
 
     `TuningReport.configuration` has the one that tuning found. Save it, load it, and pass it as ``tune=`` to another
     run of the same plan on a machine of the same kind.
@@ -97,8 +108,8 @@ class Configuration:
     Attributes:
         workers: number of threads that compute at the same time.
         replicas: number of replicas of each stage, in order of the plan; for a plan that runs in tasks, the largest
-            number of workers.
-        link_bytes: capacity of each link between stages, in bytes.
+            number of workers. Empty: as many as a run with these cuts has at the start.
+        link_bytes: capacity of each link between stages, in bytes. Empty: as a run with these cuts has at the start.
         threads: number of threads that the run starts; those beyond `workers` sleep.
         buffer_bytes: for `isochrony.nbuffer`, size of a buffer in bytes; 0 for plans and for an `isochrony.Executor`.
         task_bytes: about how many bytes of samples a task reads, for a plan that runs in tasks. 0: the size with which
@@ -108,6 +119,8 @@ class Configuration:
         io: I/O strategy of each stored signal that the plan reads, in order of the plan (see `isochrony.scan`).
         cuts: number of the stage of each operator, in the order in which `explain` shows the plan as it runs; empty for
             a plan that runs in tasks or in one thread.
+        places: where each Python function of the plan is called, in order of the plan: its `on_workers` (see
+            `isochrony.py`), and for "any" what was chosen; "auto" if nothing was.
         plan: digest of the plan; empty: any plan.
         machine: processor and number of usable cores; empty: any machine.
 
@@ -128,6 +141,7 @@ class Configuration:
     io: tuple[str, ...] = ()
     task_bytes: int = 0
     cuts: tuple[int, ...] = ()
+    places: tuple[str, ...] = ()
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Save the configuration to a JSON file.
@@ -277,14 +291,17 @@ class TuningDecision:
     """One decision while a run was tuned; prints as a line.
 
     Attributes:
-        at_s: time of the decision in seconds since the start of the run.
+        at_s: time of the decision in seconds since the start of the run; 0 before it.
         outcome: "kept", "rejected", "undecided" (it may gain, but not certainly, and may be tried again),
             "load_changed", "applied" (without a trial, after a change of the load; it is checked next), "rolled_back"
-            (applied so, and worse), or "too_short" (the rest of the run would not have repaid a trial).
+            (applied so, and worse), "too_short" (the rest of the run would not have repaid a trial, or a measurement),
+            "chosen" (where a Python function is called, by measurements before the start; only recommended with
+            ``tune="recommend"``), or "not_measured" (of such a function; the reason says why).
         before: the configuration before.
         candidate: the configuration that was tried.
         reason: why it was tried, or what happened.
-        predicted_gain: gain in throughput that the model predicts, as a fraction; None if it predicts none.
+        predicted_gain: gain in throughput that the model predicts, as a fraction; None if it predicts none. Of a place
+            of a function: over calls in the thread of the run.
         gain: gain measured by the trial, or after a change at once; None without either, and where the feed was kept up
             with after it.
         alternatives: other candidates with their predicted gains, best first.
@@ -316,7 +333,8 @@ class TuningReport:
 
     Attributes:
         configuration: the configuration at the end, or with ``tune="recommend"`` the recommended one; pass it to the
-            next run as ``tune=``. None if the plan ran in one thread, where nothing can be tuned.
+            next run as ``tune=``. None if the plan ran in one thread, where nothing can be tuned, and no function
+            should be called elsewhere.
         predicted_gain: predicted gain of the recommended configuration in throughput, as a fraction; None if no gain is
             expected.
         bottleneck: text: what limited the plan at the end, and the gain of one more worker there; None if the run was
@@ -332,7 +350,9 @@ class TuningReport:
             before a trial that can tell.
         plain_error: the same of that assumption.
         windows: number of measurement windows.
-        decisions: the newest 128, a `TuningDecision` each, in order.
+        decisions: a `TuningDecision` each, in order: those about places of functions, and the newest 128 others.
+        advice: texts: with ``tune="recommend"`` what is recommended about cuts and about the size of tasks, and why, or
+            why nothing can be said about them.
 
     >>> import numpy as np, isochrony as iso
     >>> plan = iso.scan(np.arange(4_000_000.0), rate=1000).rewindow(1000).power()
@@ -352,18 +372,20 @@ class TuningReport:
     plain_error: float | None
     windows: int
     decisions: tuple[TuningDecision, ...]
+    advice: tuple[str, ...] = ()
 
     @classmethod
     def _of(cls, text: str, request: TuningRequest) -> Self:
         read = json.loads(text)
         fields = read["tuning"]
         start = fields["start"]
-        chosen = {"pin": start["pin"], "io": tuple(start["io"]), "cuts": tuple(start["cuts"])}
+        chosen = {name: tuple(start[name]) for name in ("io", "cuts", "places")} | {"pin": start["pin"]}
 
         def named(one: dict[str, Any]) -> Configuration:
             return replace(request.named(one), **chosen)
 
-        decisions = (
+        configuration = fields["configuration"]
+        trials = (
             TuningDecision(
                 at_s=one["at_s"],
                 outcome=one["outcome"],
@@ -377,7 +399,9 @@ class TuningReport:
             )
             for one, line in zip(fields["decisions"], read["decisions"], strict=True)
         )
-        configuration = fields["configuration"]
+        first = next((one["from"] for one in fields["decisions"]), configuration)
+        begun = named(first if first is not None else _IN_ONE_THREAD)
+        places = (_place_decision(one, line, begun) for one, line in zip(fields["places"], read["places"], strict=True))
         model = fields["model"] or {}
         return cls(
             configuration=None if configuration is None else named(configuration),
@@ -390,7 +414,8 @@ class TuningReport:
             model_error=model.get("model_error"),
             plain_error=model.get("plain_error"),
             windows=fields["windows"],
-            decisions=tuple(decisions),
+            decisions=(*places, *trials),
+            advice=tuple(fields["advice"]),
         )
 
 
@@ -447,12 +472,32 @@ class TuningRequest:
         configuration = None if given is None else {name: getattr(given, name) for name in _RUST_FIELDS}
         fields = {"mode": self.mode, "has_fixed_workers": self.has_fixed_workers, "configuration": configuration}
         # One that was written by hand, or saved before there were such values, states none.
-        io, cuts = (given.io or None, given.cuts or None) if given is not None else (None, None)
-        fields |= {"status": None if self.status is None else str(self.status), "pin": self.pin, "io": io, "cuts": cuts}
+        stated = {name: getattr(given, name, None) or None for name in ("io", "cuts", "places")}
+        fields |= {"status": None if self.status is None else str(self.status), "pin": self.pin} | stated
         return json.dumps(fields)
 
 
 _RUST_FIELDS = ("workers", "replicas", "link_bytes", "task_bytes")
+#: What Rust has no configuration of.
+_IN_ONE_THREAD: dict[str, Any] = {"workers": 1, "replicas": [], "link_bytes": [], "task_bytes": 0}
+
+
+def _place_decision(one: dict[str, Any], line: str, begun: Configuration) -> TuningDecision:
+    """A decision about where a function is called, of a run that began so."""
+    after, at = one["to"], one["position"]
+    return TuningDecision(
+        at_s=0.0,
+        outcome=one["outcome"],
+        before=replace(begun, places=tuple(one["from"])),
+        candidate=replace(begun, places=tuple(after)),
+        reason=one["reason"],
+        predicted_gain=one["predicted_gain"],
+        gain=None,
+        alternatives=tuple(
+            (replace(begun, places=(*after[:at], place, *after[at + 1 :])), gain) for place, gain in one["alternatives"]
+        ),
+        _text=line,
+    )
 
 
 def parsed_tune(text: str) -> bool | str:

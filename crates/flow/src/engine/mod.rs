@@ -23,8 +23,9 @@
 //! | parts of an operator call in other threads | `helpers` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
-//! | around it | `options`, `cut_rule`, `control`, `tuning`, `start_settings`, `report`, `gathered`, `budget` |
+//! | around it | `options`, `cut_rule`, `control`, `tuning`, `advice`, `start_settings`, `report`, `gathered`, `budget` |
 
+pub(crate) mod advice;
 pub(crate) mod branches;
 pub(crate) mod budget;
 mod burst;

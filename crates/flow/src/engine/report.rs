@@ -387,8 +387,16 @@ impl fmt::Display for Report {
                 one.pid, one.blocks
             )?;
         }
-        for one in self.tuning.iter().flat_map(|tuning| &tuning.decisions) {
-            writeln!(f, "tuning {one}")?;
+        if let Some(tuning) = &self.tuning {
+            for one in &tuning.places {
+                writeln!(f, "tuning {one}")?;
+            }
+            for one in &tuning.decisions {
+                writeln!(f, "tuning {one}")?;
+            }
+            for one in &tuning.advice {
+                writeln!(f, "tuning {one}")?;
+            }
         }
         if let Some(bottleneck) = self.tuning.as_ref().and_then(|tuning| tuning.bottleneck) {
             writeln!(f, "bottleneck: {bottleneck}")?;

@@ -1,11 +1,11 @@
 //! Settings of a tuned run that are chosen before it starts: whether threads are pinned, how stored signals are read,
-//! and where the plan is cut into stages.
+//! where the plan is cut into stages, and where Python functions are called.
 
 use std::collections::BTreeSet;
 
 use isochrony_runtime::Pinning;
 use isochrony_store::Strategy;
-use isochrony_tune::TuneError;
+use isochrony_tune::{FunctionPlace, TuneError};
 
 use crate::SharedRecording;
 use crate::plan::Op;
@@ -21,6 +21,8 @@ pub struct GivenSettings {
     pub io: Option<Vec<Strategy>>,
     /// Stage of each operator of the plan as it runs; None: chosen.
     pub cuts: Option<Vec<usize>>,
+    /// Where each Python function is called, in plan order; None: chosen. What the plan states wins.
+    pub places: Option<Vec<FunctionPlace>>,
 }
 
 /// Pinned threads keep their caches; with a single cache they have nothing to keep.

@@ -10,14 +10,17 @@ use std::path::{Path, PathBuf};
 
 use isochrony_runtime::{Progress, start_scoped_helper};
 use isochrony_system::usage::process_cpu_time;
+use isochrony_tune::controller::Bottleneck;
 use isochrony_tune::session::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S};
 use isochrony_tune::{
-    Configuration, ConfigurationLimits, ControllerOptions, LinkWindow, StageWindow, StartSettings,
-    TuneError, TuningMode, TuningReport, TuningSession, Window,
+    Configuration, ConfigurationLimits, ControllerOptions, FunctionPlace, LinkWindow,
+    PlaceDecision, PlaceOutcome, StageWindow, StartSettings, TuneError, TuningMode, TuningReport,
+    TuningSession, Window,
 };
 
 use serde_json::json;
 
+use super::advice::Advice;
 use super::report::StageMeasurement;
 use super::start_settings::{GivenSettings, fix_io, has_several_caches};
 use crate::PlanError;
@@ -46,6 +49,7 @@ pub struct Tuning {
     options: ControllerOptions,
     given: GivenSettings,
     start: Mutex<StartSettings>,
+    placed: Mutex<PlacedFunctions>,
     /// File for the state of the run.
     status: Option<PathBuf>,
     state: Mutex<State>,
@@ -61,6 +65,30 @@ impl std::fmt::Debug for Tuning {
     }
 }
 
+/// How functions were placed before the start.
+#[derive(Default)]
+struct PlacedFunctions {
+    decisions: Vec<PlaceDecision>,
+    /// Threads of the run.
+    workers: usize,
+}
+
+impl PlacedFunctions {
+    /// For a run in one thread, if other threads should call a function.
+    fn configuration(&self) -> Option<Configuration> {
+        let is_elsewhere = |one: &PlaceDecision| {
+            one.outcome == PlaceOutcome::Chosen && one.place != FunctionPlace::Inline
+        };
+        let is_worth_it = self.decisions.iter().any(is_elsewhere);
+        is_worth_it.then(|| Configuration {
+            workers: self.workers,
+            replicas: Vec::new(),
+            link_bytes: Vec::new(),
+            task_bytes: 0,
+        })
+    }
+}
+
 #[derive(Default)]
 struct State {
     running: Option<Arc<dyn RunningPlan>>,
@@ -71,6 +99,7 @@ struct State {
     /// Task size at the start, if no configuration stated one: a size that was not changed is not reported, since it is
     /// that of the recording.
     unstated_task_bytes: Option<u64>,
+    advice: Vec<Advice>,
     error: Option<TuneError>,
 }
 
@@ -91,6 +120,7 @@ impl Tuning {
             options: ControllerOptions::default(),
             given: GivenSettings::default(),
             start: Mutex::default(),
+            placed: Mutex::default(),
             status: None,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -116,6 +146,7 @@ impl Tuning {
                 pin: pin || self.given.pin.unwrap_or_else(has_several_caches),
                 io: fix_io(graph, self.given.io.as_deref())?,
                 cuts: Vec::new(),
+                places: Vec::new(),
             };
         }
         Ok(())
@@ -129,6 +160,36 @@ impl Tuning {
     /// Whether cuts may be others than those of a run that is not tuned.
     pub(crate) fn chooses_cuts(&self) -> bool {
         self.mode == TuningMode::Change
+    }
+
+    /// Where functions are called.
+    pub(crate) fn given_places(&self) -> Option<&[FunctionPlace]> {
+        self.given.places.as_deref()
+    }
+
+    /// Whether functions are measured before the start.
+    pub(crate) fn measures_functions(&self) -> bool {
+        match self.mode {
+            TuningMode::Change | TuningMode::ChangeFrom(_) | TuningMode::Recommend => true,
+            TuningMode::Measure | TuningMode::Apply(_) => false,
+        }
+    }
+
+    /// A recommendation changes nothing.
+    pub(crate) fn recommends(&self) -> bool {
+        self.mode == TuningMode::Recommend
+    }
+
+    /// Where functions are called, or should be.
+    pub(crate) fn note_places(
+        &self,
+        places: Vec<FunctionPlace>,
+        decisions: Vec<PlaceDecision>,
+        workers: usize,
+    ) {
+        self.start().places = places;
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        *placed = PlacedFunctions { decisions, workers };
     }
 
     /// What the run is cut into.
@@ -169,10 +230,18 @@ impl Tuning {
             None => {
                 let mut report = state.report.clone();
                 report.start = self.start().clone();
+                let placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+                report.places.clone_from(&placed.decisions);
+                if report.configuration.is_none() {
+                    report.configuration = placed.configuration();
+                }
                 if let Some(configuration) = &mut report.configuration
                     && state.unstated_task_bytes == Some(configuration.task_bytes)
                 {
                     configuration.task_bytes = 0;
+                }
+                for advice in state.advice.clone() {
+                    advice.add_to(&mut report);
                 }
                 Ok(report)
             }
@@ -207,6 +276,16 @@ impl Tuning {
         (state.running, state.own) = (Some(running), Some(own));
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// Whether the sources gave no more at the end of the run.
+    pub(crate) fn keeps_up(&self) -> bool {
+        self.state().report.bottleneck == Some(Bottleneck::Sources)
+    }
+
+    /// What the run that has ended says about what it did not change.
+    pub(crate) fn advise(&self, advice: Advice) {
+        self.state().advice.push(advice);
     }
 
     pub(crate) fn detach(&self) {

@@ -38,6 +38,11 @@ impl GraphNode {
         self.properties.needs == Resource::Interpreter && !self.inputs.is_empty()
     }
 
+    /// The run chose where its function is called, and may choose the blocks, too.
+    pub(crate) fn is_placed(&self) -> bool {
+        matches!(&self.op, Op::Factory(factory) if factory.0.is_placed())
+    }
+
     /// Its parameters may change during an execution. That affects a cell by what its replica computed before.
     pub(crate) fn has_changes(&self) -> bool {
         matches!(

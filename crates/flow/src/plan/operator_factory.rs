@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use isochrony_tune::FunctionPlace;
 use serde_json::{Map, Value};
 
 use super::sent_objects::SentObjects;
@@ -59,6 +60,23 @@ pub trait OperatorFactory: Send + Sync {
     /// Whether the user chose workers for it: then other threads than the caller's also execute it in stages, in order or,
     /// by its contract, in blocks.
     fn prefers_workers(&self) -> bool {
+        false
+    }
+
+    /// Where its function is called in a run with several threads, as the user stated it; None: it has no function with
+    /// such a choice.
+    fn function_place(&self) -> Option<FunctionPlace> {
+        None
+    }
+
+    /// The same operator with its function called there, for one run that chose it for [`FunctionPlace::Any`].
+    fn placed(&self, place: FunctionPlace) -> Option<SharedFactory> {
+        let _ = place;
+        None
+    }
+
+    /// Whether the run chose where its function is called: blocks may have any length.
+    fn is_placed(&self) -> bool {
         false
     }
 

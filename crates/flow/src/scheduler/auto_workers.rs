@@ -33,7 +33,9 @@ pub(crate) fn choose_if_auto(
 
 pub(crate) fn choose(graph: &Graph, options: &RunOptions<'_>) -> Result<WorkerChoice, RunError> {
     let ends_early = graph.nodes.iter().any(|node| node.properties.ends_early);
-    let function = graph.nodes.iter().position(GraphNode::calls_python);
+    let function = (graph.nodes.iter()).position(calls_python_as_stated);
+    // Measured: the plan takes long enough.
+    let has_placed = graph.nodes.iter().any(GraphNode::is_placed);
     let is_tuned = options.tuning.is_some_and(Tuning::chooses_workers);
     let (mut samples, mut reads_feed) = (0u64, false);
     for (at, node) in graph.nodes.iter().enumerate() {
@@ -73,7 +75,7 @@ pub(crate) fn choose(graph: &Graph, options: &RunOptions<'_>) -> Result<WorkerCh
             too_short_because(graph, samples, options.workers),
         ),
     };
-    if let Some(why) = too_short {
+    if let Some(why) = too_short.filter(|_| !has_placed) {
         return Ok(One(why));
     }
     if !is_usual && options.control.is_some() {
@@ -86,6 +88,11 @@ pub(crate) fn choose(graph: &Graph, options: &RunOptions<'_>) -> Result<WorkerCh
         None => PlanCuts::Stages,
         Some(_) => PlanCuts::WholeItems,
     }))
+}
+
+/// With blocks whose order and lengths the run may not choose.
+fn calls_python_as_stated(node: &GraphNode) -> bool {
+    node.calls_python() && !node.is_placed()
 }
 
 /// Why functions would notice several threads. Otherwise each is called with the items of one thread, in its order.
@@ -110,7 +117,8 @@ fn calls_differ(graph: &Graph, function: usize, options: &RunOptions<'_>) -> Opt
 fn is_chain_before_functions(graph: &Graph) -> bool {
     let has_parts =
         |port: &PortType| matches!(port, PortType::Samples { .. } | PortType::Frames { .. });
-    let mut functions = graph.nodes.iter().filter(|node| node.calls_python());
+    let functions = graph.nodes.iter();
+    let mut functions = functions.filter(|node| calls_python_as_stated(node));
     functions.all(|function| {
         let mut inputs = &function.inputs[..];
         while let [(from, _)] = *inputs {

@@ -31,6 +31,7 @@
 //! | workers | `worker`, `replica`, `parallel_subgraph`, `boundary`, `scan_input` |
 //! | combination of results | `gather` |
 //! | explain, costs of operators, prediction | `explain`, `characterise`, `operator_key`, `prediction`, `worker_gain` |
+//! | where Python functions are called | `function_places` |
 //!
 //! **Results are bit-identical for any number of workers.** A window belongs to the task in whose portion it begins, a
 //! sample to the one in whose portion it lies. A task also reads the context that operators need, never across a break;
@@ -44,6 +45,7 @@ mod auto_workers;
 mod boundary;
 pub(crate) mod characterise;
 mod explain;
+mod function_places;
 mod gather;
 mod measured_costs;
 mod notes;

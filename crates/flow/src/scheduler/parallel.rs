@@ -17,7 +17,7 @@ use super::worker::{Worker, WorkerResult};
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::time_axis::first_error;
-use crate::engine::tuning::Tuning;
+use crate::engine::tuning::{RunningPlan, Tuning};
 use crate::engine::{CutOrigin, CutRule, PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
@@ -113,8 +113,9 @@ pub(crate) fn run(
         control: None,
         ..*options
     };
+    let running = Arc::new(RunningTasks::new(&split, workers));
     if let Some(tuning) = options.tuning.filter(|_| options.cluster.is_none()) {
-        tuning.attach(Arc::new(RunningTasks::new(&split, workers)))?;
+        tuning.attach(Arc::clone(&running) as Arc<dyn RunningPlan>)?;
     }
     let mut reports = Vec::new();
     let mut done = None;
@@ -198,6 +199,9 @@ pub(crate) fn run(
     report.workers = reports.iter().map(|one| one.summary()).collect();
     report.idle += scheduler.consumer_wait();
     report.peak_bytes = memory.peak();
+    if let Some(tuning) = options.tuning.filter(|tuning| tuning.recommends()) {
+        tuning.advise(running.advise_size(subgraphs, &report));
+    }
     Ok(Some(ParallelExecution {
         executor,
         sequential: Some(split.sequential.graph),

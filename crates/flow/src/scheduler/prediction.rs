@@ -270,7 +270,7 @@ fn predict(
 const MIN_CHECKED: Duration = Duration::from_millis(500);
 
 /// No profile says how fast a server answers.
-fn reads_remotely(graph: &Graph) -> bool {
+pub(super) fn reads_remotely(graph: &Graph) -> bool {
     graph.nodes.iter().any(|node| match &node.op {
         Op::Scan { recording, .. } => recording
             .0
@@ -347,7 +347,7 @@ fn rounded(rate: f64) -> String {
 }
 
 /// Of the largest source; None if one is unknown.
-fn total_samples(graph: &Graph) -> Option<u64> {
+pub(super) fn total_samples(graph: &Graph) -> Option<u64> {
     let mut most = 0;
     for node in &graph.nodes {
         if let Op::Scan {

@@ -1,6 +1,7 @@
 //! [`Plan::collect`] and [`Plan::run`]: prepare a graph, then execute it with workers or in the caller's thread.
 
 use super::auto_workers::{self, WorkerChoice};
+use super::function_places;
 use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
 use super::remote::host;
@@ -33,6 +34,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     }
     if let Some(tuning) = options.tuning {
         tuning.choose_settings(&mut graph, options.pin)?;
+        function_places::place(&mut graph, tuning, options)?;
     }
     Ok(graph)
 }

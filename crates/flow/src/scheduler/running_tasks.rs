@@ -6,13 +6,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::StageTime;
-use isochrony_tune::{Configuration, ConfigurationLimits};
+use isochrony_tune::{
+    Configuration, ConfigurationLimits, MIN_ADVICE_GAIN, TaskSizeAdvice, TaskTimes,
+};
 
+use super::parallel_subgraph::ParallelSubgraph;
 use super::split::SplitPlan;
 use super::task_output::TaskScheduler;
 use super::task_sizes::{TaskSize, TaskSizes};
 use crate::PlanError;
-use crate::engine::report::{StageMeasurement, StageReport};
+use crate::engine::advice::{Advice, AdvisedChange, AdvisedValue};
+use crate::engine::report::{Report, StageMeasurement, StageReport};
 use crate::engine::tuning::RunningPlan;
 
 /// All tasks count as one stage with a replica per worker. The caller's thread is not measured.
@@ -50,6 +54,56 @@ impl RunningTasks {
             first_bytes,
             task_bytes: AtomicU64::new(first_bytes),
             byte_limits: bytes(least)..=bytes(most),
+        }
+    }
+}
+
+impl RunningTasks {
+    /// What a run that has ended says about its task size.
+    pub(super) fn advise_size(&self, subgraphs: &[ParallelSubgraph], report: &Report) -> Advice {
+        let unknown = |why: &str| Advice::none(format!("task size: nothing can be said: {why}"));
+        let [subgraph] = subgraphs else {
+            return unknown("tasks of several parts of the plan have sizes of their own");
+        };
+        let size = subgraph.size;
+        // Each cell is computed by itself, however many a task has.
+        let around = match size.is_cell {
+            true => 0,
+            false => subgraph.plan.overlap.samples(),
+        };
+        let busy: Duration = report.workers.iter().map(|one| one.work.busy).sum();
+        let times = TaskTimes {
+            workers: report.workers.len(),
+            tasks: report.workers.iter().map(|one| one.work.items).sum(),
+            task_bytes: self.first_bytes,
+            around_bytes: around.saturating_mul(size.read_bytes),
+            least_bytes: *self.byte_limits.start(),
+            most_bytes: *self.byte_limits.end(),
+            elapsed_s: report.elapsed.as_secs_f64(),
+            busy_s: busy.as_secs_f64(),
+            consumer_wait_s: self.scheduler.consumer_wait().as_secs_f64(),
+        };
+        match times.advice() {
+            Err(why) => unknown(&why),
+            Ok(TaskSizeAdvice { task_bytes, .. }) if task_bytes == self.first_bytes => {
+                Advice::none(format!(
+                    "task size: as it is; no other is predicted to gain {:.0} % by less work around tasks, less handing \
+                     out or less waiting at the end; what caches gain shows only in trials (tune=True)",
+                    100.0 * MIN_ADVICE_GAIN
+                ))
+            }
+            Ok(TaskSizeAdvice { task_bytes, gain }) => Advice {
+                text: format!(
+                    "task_bytes={task_bytes} instead of {}: predicted {:+.1} % by what tasks took, without what caches \
+                     gain or lose",
+                    self.first_bytes,
+                    100.0 * gain
+                ),
+                change: Some(AdvisedChange {
+                    value: AdvisedValue::TaskBytes(task_bytes),
+                    gain,
+                }),
+            },
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn too_short_because(graph: &Graph, samples: u64, workers: usize) -> 
     }
 }
 
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 1e-3 => format!("{:.0} us", 1e6 * seconds),
         seconds if seconds < 1.0 => format!("{:.1} ms", 1e3 * seconds),

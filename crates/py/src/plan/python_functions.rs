@@ -7,7 +7,7 @@ use super::class_operator::ClassOperator;
 use super::jit::JitOperator;
 use super::json_text::parameters;
 use super::owner::ObjectKeeper;
-use super::python_operator::{FunctionRole, OnWorkers, PythonOperator};
+use super::python_operator::{FunctionRole, PythonOperator, parse_place};
 use super::{NativePlan, columns, generate};
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg};
@@ -52,7 +52,8 @@ impl NativePlan {
             function,
             role: how,
             counts,
-            on_workers: OnWorkers::parse(on_workers)?,
+            on_workers: parse_place(on_workers)?,
+            is_placed: false,
             sequential,
             state: other(state),
             on_break: other(on_break),

@@ -171,9 +171,11 @@ impl From<&StageMeasurement> for MeasurementFields {
 
 /// `isochrony.tuning.TuningReport`, with decisions and bottleneck as text.
 pub(crate) fn tuning_json(tuning: &TuningReport) -> String {
+    let places = tuning.places.iter().map(ToString::to_string);
     let decisions = tuning.decisions.iter().map(ToString::to_string);
     serde_json::json!({
         "tuning": tuning,
+        "places": places.collect::<Vec<_>>(),
         "decisions": decisions.collect::<Vec<_>>(),
         "bottleneck": tuning.bottleneck.map(|bottleneck| bottleneck.to_string()),
         "model": tuning.model.map(|model| model.name()),

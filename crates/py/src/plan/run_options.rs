@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use isochrony_flow::{GivenSettings, RunOptions, Tuning, TuningMode};
+use isochrony_flow::{FunctionPlace, GivenSettings, RunError, RunOptions, Tuning, TuningMode};
 use isochrony_store::{StoreError, Strategy};
-use isochrony_tune::Configuration;
+use isochrony_tune::{Configuration, TuneError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -39,6 +39,8 @@ pub(super) struct TuningRequest {
     io: Option<Vec<String>>,
     #[serde(default)]
     cuts: Option<Vec<usize>>,
+    #[serde(default)]
+    places: Option<Vec<String>>,
 }
 
 pub(crate) fn tuning_mode(request: &str) -> PyResult<TuningMode> {
@@ -67,6 +69,7 @@ impl TuningRequest {
             pin: self.pin,
             io: strategies.transpose().map_err(StoreError::from)?,
             cuts: self.cuts.clone(),
+            places: self.places.as_deref().map(places).transpose()?,
         };
         let tuning = Tuning::new(self.mode(), self.has_fixed_workers).with_settings(given);
         Ok(match &self.status {
@@ -74,6 +77,21 @@ impl TuningRequest {
             Some(path) => tuning.with_status(path.clone()),
         })
     }
+}
+
+fn places(names: &[String]) -> Result<Vec<FunctionPlace>> {
+    let place = |(at, name): (usize, &String)| {
+        let found = FunctionPlace::parse(name).filter(|&place| place != FunctionPlace::Any);
+        found.ok_or_else(|| {
+            RunError::from(TuneError::Parameter {
+                parameter: format!("places[{at}]"),
+                got: format!("{name:?}"),
+                allowed: "\"auto\", \"threads\", \"processes\" or \"inline\"".into(),
+            })
+        })
+    };
+    let places: std::result::Result<_, RunError> = names.iter().enumerate().map(place).collect();
+    Ok(places?)
 }
 
 impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::controller::{Bottleneck, ModelCheck};
 use crate::{
-    Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, StartSettings,
-    TuneError, Window,
+    Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, PlaceDecision,
+    StartSettings, TuneError, Window,
 };
 
 /// How a run is tuned.
@@ -68,6 +68,10 @@ pub struct TuningReport {
     pub configuration: Option<Configuration>,
     /// Chosen before the start, or recommended.
     pub start: StartSettings,
+    /// How the places of functions were decided before the start, in plan order.
+    pub places: Vec<PlaceDecision>,
+    /// What is recommended about cuts and task size, or why nothing can be said about them.
+    pub advice: Vec<String>,
     /// Predicted gain of the recommendation, as a share.
     pub predicted_gain: Option<f64>,
     /// What limited the plan at the end.

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[derive(Default)]
-pub(super) struct Events(Vec<CapturedEvent>);
+pub(in crate::scheduler) struct Events(Vec<CapturedEvent>);
 
 #[derive(Clone)]
 enum CapturedEvent {
@@ -20,7 +20,7 @@ enum CapturedEvent {
 }
 
 impl Events {
-    pub(super) fn items(&self) -> u64 {
+    pub(in crate::scheduler) fn items(&self) -> u64 {
         let is_item = |event: &&CapturedEvent| matches!(event, CapturedEvent::Item(_));
         self.0.iter().filter(is_item).count() as u64
     }

@@ -5,8 +5,8 @@
 //! of replaying without an operator is subtracted. Operators are measured one by one, so memory holds the input of one.
 
 mod captured;
+pub(super) mod replay;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isochrony_store::machine::Quartiles;
@@ -16,10 +16,10 @@ use super::run::prepare;
 use super::stages::cpu_time;
 use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::Op;
-use crate::plan::graph::{Edge, Graph, GraphNode};
-use crate::{OperatorProperties, Plan, PlanError, RunError, SEGMENT_SAMPLES, SharedRecording};
+use crate::plan::graph::Graph;
+use crate::{Plan, PlanError, RunError};
 
-use captured::{CapturedItems, Events, LimitedRecording, ReplayRecording};
+use replay::{capture, replay, upstream};
 
 /// Options of [`Plan::characterise`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,21 +108,6 @@ fn calls_others(graph: &Graph, node: usize) -> bool {
     matches!(node.op, Op::Factory(_)) || node.properties.needs == crate::Resource::Interpreter
 }
 
-fn upstream(graph: &Graph, node: usize) -> impl Iterator<Item = usize> {
-    let mut before = vec![false; node + 1];
-    before[node] = true;
-    for at in (0..=node).rev() {
-        if before[at] {
-            for &(from, _) in &graph.nodes[at].inputs {
-                if from < at {
-                    before[from] = true;
-                }
-            }
-        }
-    }
-    (0..node).filter(move |&at| before[at])
-}
-
 fn characterise_node(
     graph: &Graph,
     node: usize,
@@ -133,7 +118,9 @@ fn characterise_node(
     if edges.iter().any(|&(from, _)| from >= node) {
         return Ok(None);
     }
-    let (inputs, source_samples) = capture(graph, &edges, options.samples, run)?;
+    let captured = capture(graph, &edges, options.samples);
+    execute(&captured.graph, run)?;
+    let (inputs, source_samples) = captured.take();
     let items: u64 = inputs.iter().map(|input| input.items()).sum();
     if items == 0 || source_samples == 0 {
         return Ok(None);
@@ -162,86 +149,6 @@ fn characterise_node(
         source_samples,
         seconds_per_sample: seconds,
     }))
-}
-
-/// Items on each edge for the first samples, and how many samples the largest source gave.
-fn capture(
-    graph: &Graph,
-    edges: &[Edge],
-    samples: u64,
-    run: &RunOptions<'_>,
-) -> Result<(Vec<Arc<Events>>, u64), RunError> {
-    let mut part = graph.clone();
-    let mut given = Vec::new();
-    for node in &mut part.nodes {
-        if let Op::Scan { recording, .. } = &mut node.op {
-            let limited = LimitedRecording::new(recording.clone(), samples);
-            given.push(limited.given());
-            *recording = SharedRecording::new(limited);
-        }
-    }
-    let mut captures = Vec::new();
-    part.outputs = Vec::new();
-    for &edge in edges {
-        let capture = CapturedItems::default();
-        captures.push(capture.clone());
-        let port = part.nodes[edge.0].properties.outputs[usize::from(edge.1)];
-        part.outputs.push((part.nodes.len(), 0));
-        part.plan_nodes.push(("capture", part.nodes.len()));
-        part.nodes.push(GraphNode {
-            op: Op::Factory(crate::SharedFactory::new(capture)),
-            inputs: vec![edge],
-            properties: OperatorProperties::new([port]),
-        });
-    }
-    part.plan_nodes.clear();
-    part.drop_unused();
-    execute(&part, run)?;
-    let inputs = captures.iter().map(CapturedItems::take).map(Arc::new);
-    let most = given.iter().map(|given| given.done()).max();
-    Ok((inputs.collect(), most.unwrap_or(0)))
-}
-
-fn replay(
-    graph: &Graph,
-    node: usize,
-    edges: &[Edge],
-    inputs: &[Arc<Events>],
-    with_node: bool,
-) -> Graph {
-    let sources = edges.iter().zip(inputs).map(|(&edge, input)| {
-        let port = graph.nodes[edge.0].properties.outputs[usize::from(edge.1)];
-        GraphNode {
-            op: Op::Scan {
-                recording: SharedRecording::new(ReplayRecording {
-                    port,
-                    events: Arc::clone(input),
-                    reads: graph.recording_of_edge(edge),
-                }),
-                range: None,
-                segment: SEGMENT_SAMPLES,
-            },
-            inputs: Vec::new(),
-            properties: OperatorProperties::new([port]),
-        }
-    });
-    let mut nodes: Vec<GraphNode> = sources.collect();
-    let count = nodes.len();
-    let outputs = match with_node {
-        true => {
-            nodes.push(GraphNode {
-                inputs: (0..count).map(|at| (at, 0)).collect(),
-                ..graph.nodes[node].clone()
-            });
-            vec![(count, 0)]
-        }
-        false => (0..count).map(|at| (at, 0)).collect(),
-    };
-    Graph {
-        nodes,
-        outputs,
-        plan_nodes: Vec::new(),
-    }
 }
 
 /// CPU time without setup: other programs do not count.

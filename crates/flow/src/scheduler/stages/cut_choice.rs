@@ -1,12 +1,16 @@
-//! [`choose_cuts`]: where a plan is cut into stages if all its operators were measured.
+//! [`choose_cuts`]: where a plan is cut into stages if all its operators were measured. [`advise_cuts`]: where it should
+//! have been cut, by what its operators took in a run.
 //!
 //! The flow model compares the cuts that declared costs give, those that measured costs give, and then repeatedly one
 //! stage fewer, with the cheapest neighbours merged.
 
 use isochrony_store::machine::OperatorCosts;
+use isochrony_tune::{MIN_ADVICE_GAIN, MIN_ADVICE_S};
 
 use super::stage_costs::{edge_values, expected_ns};
 use super::stage_plan::StagePlan;
+use crate::engine::advice::{Advice, AdvisedChange, AdvisedValue};
+use crate::engine::report::{OperatorReport, Report};
 use crate::engine::{CutRule, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::measured_costs::{node_costs, predicted_rate};
@@ -48,32 +52,75 @@ pub(in crate::scheduler) fn choose_cuts(
         cut_rule: None,
         ..*options
     };
-    let model = CutModel {
-        graph,
-        options,
-        costs_ns: measured_ns(graph, costs)?,
-        values: edge_values(graph),
-    };
-    let by_costs = CutRule {
-        stage_of: None,
-        costs_ns: Some(model.costs_ns.clone()),
-    };
-    let found = [None, Some(&by_costs)].map(|cut_rule| {
-        let options = RunOptions {
-            cut_rule,
-            ..*options
-        };
-        let plan = StagePlan::of(graph, &options).ok()?;
-        model.predicted(plan.stage_of)
-    });
-    let mut best = match found {
-        [Some(declared), Some(measured)] if !measured.gains_on(&declared) => declared,
-        [declared, measured] => measured.or(declared)?,
-    };
-    while let Some(fewer) = model.fewer(&best).filter(|fewer| fewer.gains_on(&best)) {
-        best = fewer;
-    }
+    let model = CutModel::new(graph, options, measured_ns(graph, costs)?);
+    let best = model.best()?;
     Some(model.rule(best.plan.stage_of))
+}
+
+/// `report`: of a run that was cut so. `keeps_up`: its sources gave no more.
+pub(super) fn advise_cuts(
+    graph: &Graph,
+    now: &StagePlan,
+    options: &RunOptions<'_>,
+    report: &Report,
+    keeps_up: bool,
+) -> Advice {
+    let unknown = |why: &str| Advice::none(format!("cuts: nothing can be said: {why}"));
+    if options.allows_settling() {
+        return Advice::none("cuts: as declared, since results depend on them (tolerance=)");
+    }
+    if options.control.is_some() {
+        return Advice::none("cuts: as declared, since a control names stages by number");
+    }
+    if !options.measure {
+        return unknown("the run did not measure its operators (measure=False)");
+    }
+    if report.elapsed.as_secs_f64() < MIN_ADVICE_S {
+        return unknown("the run was too short to tell");
+    }
+    if keeps_up {
+        return Advice::none("cuts: as they are, since the plan keeps up with its sources");
+    }
+    let Some(costs_ns) = report_ns(graph, report) else {
+        return unknown("its sources gave no samples");
+    };
+    let options = &RunOptions {
+        cut_rule: None,
+        ..*options
+    };
+    let model = CutModel::new(graph, options, costs_ns);
+    let found = model.predicted(now.stage_of.clone()).zip(model.best());
+    let Some((now, best)) = found else {
+        return unknown("they cannot be compared with others");
+    };
+    let gain = best.rate / now.rate - 1.0;
+    if !gain.is_finite() || gain < MIN_ADVICE_GAIN {
+        let least = 100.0 * MIN_ADVICE_GAIN;
+        return Advice::none(format!(
+            "cuts: as they are; by what operators took, none of the others is predicted to gain {least:.0} %"
+        ));
+    }
+    let cuts = best.plan.stage_of;
+    Advice {
+        text: format!(
+            "cuts={cuts:?} instead of {:?}: predicted {:+.1} % by what operators took",
+            now.plan.stage_of,
+            100.0 * gain
+        ),
+        change: Some(AdvisedChange {
+            value: AdvisedValue::Cuts(cuts),
+            gain,
+        }),
+    }
+}
+
+/// By node, per sample of the source that gave most.
+fn report_ns(graph: &Graph, report: &Report) -> Option<Vec<f64>> {
+    let both = graph.nodes.iter().zip(&report.operators);
+    let sources = both.filter(|(node, _)| node.inputs.is_empty());
+    let samples = sources.map(|(_, one)| one.samples).max()?;
+    let of = |one: &OperatorReport| one.useful.as_nanos() as f64 / samples as f64;
+    (samples > 0).then(|| report.operators.iter().map(of).collect())
 }
 
 impl PredictedCuts {
@@ -82,7 +129,40 @@ impl PredictedCuts {
     }
 }
 
-impl CutModel<'_> {
+impl<'a> CutModel<'a> {
+    fn new(graph: &'a Graph, options: &'a RunOptions<'a>, costs_ns: Vec<f64>) -> Self {
+        Self {
+            graph,
+            options,
+            costs_ns,
+            values: edge_values(graph),
+        }
+    }
+
+    /// None if the plan is not cut.
+    fn best(&self) -> Option<PredictedCuts> {
+        let by_costs = CutRule {
+            stage_of: None,
+            costs_ns: Some(self.costs_ns.clone()),
+        };
+        let found = [None, Some(&by_costs)].map(|cut_rule| {
+            let options = RunOptions {
+                cut_rule,
+                ..*self.options
+            };
+            let plan = StagePlan::of(self.graph, &options).ok()?;
+            self.predicted(plan.stage_of)
+        });
+        let mut best = match found {
+            [Some(declared), Some(measured)] if !measured.gains_on(&declared) => declared,
+            [declared, measured] => measured.or(declared)?,
+        };
+        while let Some(fewer) = self.fewer(&best).filter(|fewer| fewer.gains_on(&best)) {
+            best = fewer;
+        }
+        Some(best)
+    }
+
     fn rule(&self, stage_of: Vec<usize>) -> CutRule {
         CutRule {
             stage_of: Some(stage_of),

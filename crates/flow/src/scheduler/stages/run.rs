@@ -8,6 +8,7 @@ use isochrony_runtime::{Progress, Watch, start_scoped_helper, start_worker};
 
 use super::active_threads::ActiveThreads;
 use super::assistants::Assistants;
+use super::cut_choice::advise_cuts;
 use super::drain::Drain;
 use super::link_writer::SharedRoomMaker;
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
@@ -217,6 +218,15 @@ pub(crate) fn run(
     report.workers = of_slots.workers;
     let operators = report.operators.iter_mut().zip(&of_slots.operators);
     operators.for_each(|(one, of_slots)| one.add(of_slots));
+    if let Some(tuning) = options.tuning.filter(|tuning| tuning.recommends()) {
+        tuning.advise(advise_cuts(
+            plan,
+            stages,
+            options,
+            &report,
+            tuning.keeps_up(),
+        ));
+    }
     Ok(ParallelExecution {
         executor: own.executor,
         sequential: Some(own.graph.graph),

@@ -1,6 +1,6 @@
 //! The declaration of an operator that calls a Python function.
 
-use isochrony_flow::{Fields, PlanError, PortType};
+use isochrony_flow::{Fields, FunctionPlace, PlanError, PortType};
 use isochrony_segment::DType;
 
 use crate::plan::function::Function;
@@ -16,37 +16,11 @@ pub(in crate::plan) enum FunctionRole {
     MapRows(Fields),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::plan) enum OnWorkers {
-    /// Worker processes, if the function is stateless and portable.
-    Auto,
-    Threads,
-    Processes,
-    /// The caller's thread, in order.
-    Inline,
-}
-
-impl OnWorkers {
-    const NAMES: [(&'static str, Self); 4] = [
-        ("auto", Self::Auto),
-        ("threads", Self::Threads),
-        ("processes", Self::Processes),
-        ("inline", Self::Inline),
-    ];
-
-    pub(in crate::plan) fn parse(text: &str) -> Result<Self, PlanError> {
-        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
-        found
-            .map(|&(_, way)| way)
-            .ok_or_else(|| PlanError::Unreadable {
-                why: format!("a function with on_workers={text:?}"),
-            })
-    }
-
-    pub(in crate::plan) fn name(self) -> &'static str {
-        let found = Self::NAMES.iter().find(|(_, way)| *way == self);
-        found.map_or("auto", |&(name, _)| name)
-    }
+/// The value of `on_workers=`.
+pub(in crate::plan) fn parse_place(text: &str) -> Result<FunctionPlace, PlanError> {
+    FunctionPlace::parse(text).ok_or_else(|| PlanError::Unreadable {
+        why: format!("a function with on_workers={text:?}"),
+    })
 }
 
 #[derive(Clone)]
@@ -54,7 +28,9 @@ pub(in crate::plan) struct PythonOperator {
     pub(in crate::plan) function: Function,
     pub(in crate::plan) role: FunctionRole,
     pub(in crate::plan) counts: bool,
-    pub(in crate::plan) on_workers: OnWorkers,
+    pub(in crate::plan) on_workers: FunctionPlace,
+    /// The run chose `on_workers` instead of "any".
+    pub(in crate::plan) is_placed: bool,
     /// Stateful: called in order, in one thread or process.
     pub(in crate::plan) sequential: bool,
     /// Creates the state of each gap-free range.

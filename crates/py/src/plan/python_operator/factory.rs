@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use isochrony_flow::{
-    Operator, OperatorFactory, Parallelism, PlanError, RunOptions, SentObjects, SharedFactory,
-    SharedRecording,
+    FunctionPlace, Operator, OperatorFactory, Parallelism, PlanError, RunOptions, SentObjects,
+    SharedFactory, SharedRecording,
 };
 use isochrony_segment::DType;
 use isochrony_workers::{PortableFunction, RemoteFunction};
 use serde_json::{Map, Value, json};
 
 use super::call::FunctionCaller;
-use super::declaration::{FunctionRole, OnWorkers, PythonOperator};
+use super::declaration::{FunctionRole, PythonOperator, parse_place};
 use crate::plan::columns::{fields_from_json, fields_to_json};
 use crate::plan::function::Function;
 use crate::plan::imports::Imports;
@@ -32,9 +32,9 @@ impl PythonOperator {
     fn remote(&self, run: &RunOptions<'_>) -> Option<RemoteFunction> {
         let processes = RunContext::processes(run)?;
         let wanted = match self.on_workers {
-            OnWorkers::Auto => !self.sequential,
-            OnWorkers::Processes => true,
-            OnWorkers::Threads | OnWorkers::Inline => false,
+            FunctionPlace::Auto | FunctionPlace::Any => !self.sequential,
+            FunctionPlace::Processes => true,
+            FunctionPlace::Threads | FunctionPlace::Inline => false,
         };
         // Unless processes are requested.
         let here = matches!(self.role, FunctionRole::Each | FunctionRole::MapRows(_));
@@ -81,7 +81,7 @@ impl PythonOperator {
             form.insert("width".into(), json!(width));
         }
         form.insert("counts".into(), json!(self.counts));
-        if self.on_workers != OnWorkers::Auto {
+        if self.on_workers != FunctionPlace::Auto {
             form.insert("on_workers".into(), json!(self.on_workers.name()));
         }
         if self.sequential {
@@ -121,7 +121,8 @@ impl PythonOperator {
             on_break: other("on_break")?,
             role,
             counts: flag("counts"),
-            on_workers: OnWorkers::parse(on_workers.unwrap_or("auto"))?,
+            on_workers: parse_place(on_workers.unwrap_or("auto"))?,
+            is_placed: false,
             sequential: flag("sequential"),
         }))
     }
@@ -163,8 +164,11 @@ impl OperatorFactory for PythonOperator {
         let caller = |why: &str| Parallelism::CallingThread(why.to_owned());
         match (self.role, self.on_workers, self.sequential) {
             (FunctionRole::Each, ..) => caller("is called with every item in order"),
-            (_, OnWorkers::Inline, _) => caller("was given on_workers=\"inline\""),
-            (_, OnWorkers::Processes, true) => {
+            (_, FunctionPlace::Inline, _) if self.is_placed => {
+                caller("is fastest there, as tuning measured (on_workers=\"any\")")
+            }
+            (_, FunctionPlace::Inline, _) => caller("was given on_workers=\"inline\""),
+            (_, FunctionPlace::Processes, true) => {
                 Parallelism::CallingThread(match self.portable(run) {
                     Ok(function) => format!(
                         "keeps state in one worker process; {}",
@@ -178,20 +182,46 @@ impl OperatorFactory for PythonOperator {
             ),
             (_, _, true) => caller("remembers what came before, and is notified of breaks"),
             (FunctionRole::MapRows(_), ..) => caller("is called with rows, in order"),
-            (_, OnWorkers::Threads, _) => {
-                Parallelism::Workers("in the workers' threads: on_workers=\"threads\"".into())
-            }
-            (_, OnWorkers::Auto | OnWorkers::Processes, _) => match self.portable(run) {
-                Ok(function) => {
-                    Parallelism::Workers(format!("in worker processes: {}", function.description()))
+            (_, FunctionPlace::Threads, _) => Parallelism::Workers(match self.is_placed {
+                true => "in the workers' threads: chosen by tuning (on_workers=\"any\")".into(),
+                false => "in the workers' threads: on_workers=\"threads\"".into(),
+            }),
+            (_, FunctionPlace::Any | FunctionPlace::Auto | FunctionPlace::Processes, _) => {
+                match self.portable(run) {
+                    Ok(function) => Parallelism::Workers(format!(
+                        "in worker processes: {}",
+                        function.description()
+                    )),
+                    Err(why) => Parallelism::CallingThread(why),
                 }
-                Err(why) => Parallelism::CallingThread(why),
-            },
+            }
         }
     }
 
     fn prefers_workers(&self) -> bool {
-        matches!(self.on_workers, OnWorkers::Threads | OnWorkers::Processes)
+        matches!(
+            self.on_workers,
+            FunctionPlace::Threads | FunctionPlace::Processes
+        )
+    }
+
+    fn function_place(&self) -> Option<FunctionPlace> {
+        match self.role {
+            FunctionRole::Each => None,
+            _ => Some(self.on_workers),
+        }
+    }
+
+    fn placed(&self, place: FunctionPlace) -> Option<SharedFactory> {
+        Some(SharedFactory::new(Self {
+            on_workers: place,
+            is_placed: true,
+            ..self.clone()
+        }))
+    }
+
+    fn is_placed(&self) -> bool {
+        self.is_placed
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {

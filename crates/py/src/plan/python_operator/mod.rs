@@ -5,4 +5,4 @@ mod declaration;
 mod factory;
 mod function_result;
 
-pub(super) use declaration::{FunctionRole, OnWorkers, PythonOperator};
+pub(super) use declaration::{FunctionRole, PythonOperator, parse_place};
