@@ -113,14 +113,18 @@ pub(crate) fn run(
         control: None,
         ..*options
     };
-    if let Some(tuning) = options.tuning.filter(|_| options.cluster.is_none()) {
-        tuning.attach(Arc::new(RunningTasks::new(&split, workers)))?;
+    let dispatcher = options
+        .cluster
+        .map(|cluster| Dispatcher::new(cluster, &split, options.stages.shuffle));
+    if let Some(tuning) = options.tuning {
+        let tasks = RunningTasks::new(&split, workers, dispatcher.is_some());
+        tuning.attach(match &dispatcher {
+            Some(dispatcher) => Arc::new(dispatcher.running(tasks)),
+            None => Arc::new(tasks),
+        })?;
     }
     let mut reports = Vec::new();
     let mut done = None;
-    let dispatcher = options
-        .cluster
-        .map(|cluster| Dispatcher::new(cluster, &split));
     std::thread::scope(|scope| {
         let dispatching = dispatcher.as_ref().map(|dispatcher| {
             start_scoped_helper(scope, "cluster", move || dispatcher.serve(scope))
@@ -303,6 +307,7 @@ mod tests {
             replicas: vec![1, 1],
             link_bytes: vec![1 << 20],
             task_bytes: 0,
+            batch_tasks: 0,
         };
         let [changes, recommends, applies] = [
             TuningMode::Change,

@@ -34,6 +34,7 @@ mod model_check;
 mod options;
 mod quick_check;
 mod settled_loads;
+mod slots;
 mod stage_costs;
 mod trial;
 
@@ -52,6 +53,7 @@ use load_change::{FeedWatch, LoadChange};
 use model_check::CheckedGains;
 use quick_check::QuickCheck;
 use settled_loads::SettledLoads;
+use slots::SlotChoice;
 use trial::{Trial, TrialState};
 
 /// Windows between the last trial and the first repeated one; doubles with each.
@@ -78,6 +80,7 @@ enum State {
 pub struct Controller {
     options: ControllerOptions,
     limits: ConfigurationLimits,
+    slots: SlotChoice,
     kept: Configuration,
     before: Option<Configuration>,
     state: State,
@@ -117,6 +120,7 @@ impl Controller {
         options.check()?;
         Ok(Self {
             options,
+            slots: SlotChoice::of(&start, &limits),
             limits,
             kept: start,
             before: None,
@@ -304,6 +308,7 @@ impl Controller {
 
     fn keep(&mut self, candidate: Candidate, gain: Gain) -> State {
         self.decide(&candidate, Some(gain), Outcome::Kept);
+        self.slots.keep(&candidate.configuration, &self.limits);
         let earlier = std::mem::replace(&mut self.kept, candidate.configuration);
         self.before = Some(earlier);
         // They may gain beside this one.
