@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
@@ -314,7 +314,9 @@ class RunKeywords(TypedDict, total=False):
                 `report.tuning` has the configuration at the end, the bottleneck, and each decision with its
                 reason, the predicted and the measured gain, and the alternatives. A run that is too short for a trial
                 to pay is not changed, nor is a stated number of `workers=`. A run with a `Configuration` starts with
-                it; one of another plan or machine is an `OptionError`. Not with `on=`.""",
+                it; one of another plan or machine is an `OptionError`. With `on=` are adapted how many tasks a message
+                to a worker carries, the size of tasks, and how many threads of the workers are given any; no blocks of
+                live feeds.""",
             metavar="yes|recommend|FILE",
             parse=parsed_tune,
             is_setting=False,
@@ -403,19 +405,20 @@ def _tuning_request(
     tune: Any, settings: dict[str, Any], others: dict[str, Any], *, has_fixed_workers: bool, pin: bool | None
 ) -> TuningRequest | None:
     """What is tuned or measured; None if nobody asks for it."""
-    if others.get("on") is not None:
-        if tune is not False:
-            raise OptionError(f"tune={tune!r} works on this machine, not on a cluster; leave out tune= or on=")
-        return None
     if tune is False and not others.get("progress"):
         return None
-    if isinstance(tune, Configuration):
+    configuration = tune if isinstance(tune, Configuration) else None
+    mode = "apply" if configuration is not None else {True: "change", False: "measure"}.get(tune, "recommend")
+    request = TuningRequest(mode, configuration=configuration, status=status_path())
+    if others.get("on") is not None:
+        # `workers` are threads of this process, and those of the cluster are not pinned.
+        return request
+    if configuration is not None:
         if not has_fixed_workers:
-            settings.update(workers=tune.threads or settings["workers"], auto_workers=False)
-        pin = tune.pin if pin is None else pin
-        return TuningRequest("apply", configuration=tune, status=status_path(), pin=pin, threads=settings["workers"])
-    mode = {True: "change", False: "measure"}.get(tune, "recommend")
-    return TuningRequest(mode, has_fixed_workers, status=status_path(), pin=pin, threads=settings["workers"])
+            settings.update(workers=configuration.threads or settings["workers"], auto_workers=False)
+        pin = configuration.pin if pin is None else pin
+        has_fixed_workers = False
+    return replace(request, has_fixed_workers=has_fixed_workers, pin=pin, threads=settings["workers"])
 
 
 def takes_run_options(function: Callable[P, R]) -> Callable[P, R]:
