@@ -214,6 +214,18 @@ def test_plans_on_a_cluster(cluster: Cluster, leaving: str, tmp_path: Path) -> N
     page.end()
 
 
+def test_tuning_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    recording(tmp_path / "water.iso")
+    page = Page("docs/tuning/clusters.md", {SCHEDULER: cluster.address})
+    page.names |= {"signal": iso.open("water.iso")["stn_10/pressure"]}
+    page.run()
+    found = iso.Configuration.load("cluster.json")
+    assert found == page.names["report"].tuning.configuration
+    assert found.machine.startswith("a cluster of ")
+    page.names["client"].close()
+    page.end()
+
+
 def test_the_plan_of_a_command_on_a_cluster(cluster: Cluster, tmp_path: Path, capfd: Any) -> None:
     values = recording(tmp_path / "water.iso")
     plan = iso.scan(iso.open("water.iso")["stn_10/pressure"]).rewindow(SAMPLES).stats("max")

@@ -39,12 +39,14 @@ impl StreamTuning {
             max_link_bytes: ranges.fill.1 as u64,
             min_task_bytes: 0,
             max_task_bytes: 0,
+            max_batch_tasks: 0,
         };
         let own = Configuration {
             workers,
             replicas: replicas.to_vec(),
             link_bytes: vec![fill as u64],
             task_bytes: 0,
+            batch_tasks: 0,
         };
         let mode = match mode {
             TuningMode::ChangeFrom(start) => TuningMode::ChangeFrom(complete(start, &own)),

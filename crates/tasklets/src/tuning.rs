@@ -29,12 +29,14 @@ impl PoolTuning {
             max_link_bytes: u64::MAX,
             min_task_bytes: 0,
             max_task_bytes: 0,
+            max_batch_tasks: 0,
         };
         let used = |used: usize| Configuration {
             workers: used,
             replicas: vec![workers],
             link_bytes: Vec::new(),
             task_bytes: 0,
+            batch_tasks: 0,
         };
         let mode = match mode {
             TuningMode::ChangeFrom(start) => TuningMode::ChangeFrom(used(start.workers)),

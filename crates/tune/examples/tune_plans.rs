@@ -55,6 +55,7 @@ impl TuningCase {
                 .collect(),
             link_bytes: vec![LINK_BYTES; self.plan.links.len()],
             task_bytes: 0,
+            batch_tasks: 0,
         }
     }
 
@@ -262,6 +263,7 @@ fn main() {
             max_link_bytes: 16 << 20,
             min_task_bytes: 0,
             max_task_bytes: 0,
+            max_batch_tasks: 0,
         };
         let searched = best_configuration(&plan, &machine).expect("the plan is valid");
         let case = TuningCase {

@@ -9,19 +9,23 @@ use crate::{FunctionPlace, TuneError};
 /// Larger task sizes are no sizes that a longer recording could have had.
 const MAX_STATED_BYTES: u64 = i64::MAX as u64;
 
-/// Threads, replicas, link capacities and task size. Results do not depend on them.
+/// Threads, replicas, link capacities, task size and batches. Results do not depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Computing threads, including the caller's; at least 1.
+    /// Computing threads, including the caller's; on a cluster slots that are given tasks; at least 1.
     pub workers: usize,
-    /// Replicas of each stage in plan order; 1 where not replicable. Empty: those that the run starts with.
+    /// Replicas of each stage in plan order; 1 where not replicable. For tasks, the most workers; on a cluster, the slots
+    /// that there are. Empty: those that the run starts with.
     pub replicas: Vec<usize>,
     /// Bytes each link may hold before its writer waits, in plan order; at least 1. Empty: those that the run starts with.
     pub link_bytes: Vec<u64>,
     /// Approximate bytes of samples that a task reads, without overlap. 0: the size that the run starts with, or no tasks.
     #[serde(default)]
     pub task_bytes: u64,
+    /// Tasks that a message to a slot of a cluster carries. 0: as many as take some time, or no cluster.
+    #[serde(default)]
+    pub batch_tasks: usize,
 }
 
 /// What is chosen before a run starts, and stays.
@@ -57,6 +61,8 @@ pub struct ConfigurationLimits {
     pub min_task_bytes: u64,
     /// Largest task size in bytes.
     pub max_task_bytes: u64,
+    /// Most tasks of a message to a slot of a cluster; 0 where there is none.
+    pub max_batch_tasks: usize,
 }
 
 impl ConfigurationLimits {
@@ -109,13 +115,20 @@ impl ConfigurationLimits {
             configuration.task_bytes,
             self.min_task_bytes,
             self.max_task_bytes,
+        )?;
+        within(
+            "batch_tasks".into(),
+            configuration.batch_tasks as u64,
+            0,
+            self.max_batch_tasks as u64,
         )
     }
 }
 
 impl Configuration {
     /// This configuration for a run with the configuration `own`: with its task size, replicas and links if this one
-    /// states none, and with the largest task size that its recording and memory allow if this one's is larger.
+    /// states none, and with the largest task size that its recording and memory allow if this one's is larger. On a
+    /// cluster of another size: with all slots if this one used all, else at most with those that there are.
     #[must_use]
     pub fn fitted_to(&self, own: &Self, limits: &ConfigurationLimits) -> Self {
         let task_bytes = match self.task_bytes {
@@ -128,15 +141,22 @@ impl Configuration {
             }
             stated => stated,
         };
-        let fitted = Self {
+        let mut fitted = Self {
             task_bytes,
             ..self.clone()
         };
-        Self {
-            replicas: stated_or(fitted.replicas, &own.replicas),
-            link_bytes: stated_or(fitted.link_bytes, &own.link_bytes),
-            ..fitted
+        fitted.replicas = stated_or(fitted.replicas, &own.replicas);
+        fitted.link_bytes = stated_or(fitted.link_bytes, &own.link_bytes);
+        if limits.max_batch_tasks > 0 && self.replicas.len() == own.replicas.len() {
+            let used_all = self.replicas.iter().all(|&slots| self.workers >= slots);
+            fitted.workers = match used_all {
+                true => limits.workers,
+                false => self.workers.min(limits.workers),
+            };
+            fitted.replicas.clone_from(&own.replicas);
+            fitted.batch_tasks = self.batch_tasks.min(limits.max_batch_tasks);
         }
+        fitted
     }
 
     /// The values that differ from those of another configuration of the same plan, as text.
@@ -153,6 +173,9 @@ impl Configuration {
         }
         if self.task_bytes != other.task_bytes {
             all.push(format!("task_bytes={}", self.task_bytes));
+        }
+        if self.batch_tasks != other.batch_tasks {
+            all.push(format!("batch_tasks={}", self.batch_tasks));
         }
         all.join(" and ")
     }
@@ -176,6 +199,9 @@ impl fmt::Display for Configuration {
         }
         if self.task_bytes > 0 {
             write!(f, ", task_bytes={}", self.task_bytes)?;
+        }
+        if self.batch_tasks > 0 {
+            write!(f, ", batch_tasks={}", self.batch_tasks)?;
         }
         Ok(())
     }

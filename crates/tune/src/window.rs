@@ -18,6 +18,8 @@ pub struct Window {
     pub stages: Vec<StageWindow>,
     /// Links in plan order.
     pub links: Vec<LinkWindow>,
+    /// Messages with results of tasks, from slots of a cluster.
+    pub messages: f64,
 }
 
 /// All replicas of a stage. The four times sum to at most interval times replicas.
@@ -74,6 +76,7 @@ impl Window {
         self.delivered += next.delivered;
         self.starved |= next.starved;
         self.cpu_s += next.cpu_s;
+        self.messages += next.messages;
         self.stages
             .resize(next.stages.len(), StageWindow::default());
         for (sum, one) in self.stages.iter_mut().zip(&next.stages) {

@@ -26,8 +26,9 @@ Shows plans of this user that run with progress=True or tune=, and those of isoc
 runs in stages, parts that run at the same time, joined by bounded queues (links). For each stage:
 the share of time in which it computed (above 100 % if several copies of it, replicas, run), waited
 for input, waited for room in its output link, and waited for a free thread. The bottleneck is the
-stage that limits the speed. Of byte streams and executors of tasklets that run with tune=: how far
-they are, and how fast. Ctrl-C ends the view, not the runs.
+stage that limits the speed. Of a plan on a cluster: how many of its slots (threads of workers) are
+used. Of byte streams and executors of tasklets that run with tune=: how far they are, and how fast.
+Ctrl-C ends the view, not the runs.
 """
 
 _CLEAR = "\x1b[2J\x1b[H"
@@ -84,9 +85,11 @@ def _plan_lines(state: dict[str, Any]) -> Iterator[str]:
     """What only plans have: stages, links, the bottleneck and decisions."""
     window, configuration = state["window"], state["configuration"]
     elapsed_s, workers = window["elapsed_s"], configuration["workers"]
-    task_bytes = configuration["task_bytes"]
+    slots, task_bytes, batch_tasks = state.get("slots"), configuration["task_bytes"], configuration.get("batch_tasks")
+    threads = f"{workers} thread{'' if workers == 1 else 's'}" if slots is None else f"{workers} of {slots} slots"
     tasks = f", tasks of {task_bytes / 1024:.4g} KiB" if task_bytes else ""
-    yield f"{workers} thread{'' if workers == 1 else 's'}{tasks}"
+    batches = f", {batch_tasks} a message" if batch_tasks else ""
+    yield f"{threads}{tasks}{batches}"
     if window["stages"]:
         yield f"{'stage':<36}{'replicas':>9}{'computes':>10}{'input':>8}{'room':>8}{'thread':>8}"
     for number, (name, stage) in enumerate(zip(state["names"], window["stages"], strict=False)):

@@ -329,17 +329,18 @@ class ClusterRun:
         names = {str(worker["name"]): address for address, worker in workers.items()}
         return names.get(host, host if host in workers else None), list(names)
 
-    def set_demand(self, tasks: int, slot_seconds: float | None) -> None:
+    def set_demand(self, tasks: int, slot_seconds: float | None, enough: int | None = None) -> None:
         """State what is left to do, by which the cluster is scaled. No effect without `scale`.
 
         Parameters:
             tasks: number of tasks left.
             slot_seconds: seconds that they would take one slot; None: not known yet.
+            enough: number of slots beyond which others were found to be of no use; None: not known.
 
         >>> run.set_demand(1200, 96.0)  # doctest: +SKIP
         """
         if self._scaling is not None:
-            self._scaling.set_demand(tasks, slot_seconds)
+            self._scaling.set_demand(tasks, slot_seconds, enough)
 
     def drain(self, worker: str) -> None:
         """Send a worker no more tasks. Its slots finish the tasks that they have, and are then given back to it.

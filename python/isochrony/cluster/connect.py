@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+from .._native import processor_name
 from ..errors.native import OptionError
 from ..extras import require
 
@@ -78,6 +80,20 @@ def workers_of(client: Any) -> dict[str, dict[str, Any]]:
         raise OSError("the client has no scheduler any more")
     workers: dict[str, dict[str, Any]] = client.sync(_identity, scheduler)["workers"]
     return workers
+
+
+def processors_of(client: Any) -> list[str | None]:
+    """Names of the processors of the workers that answer; None where it is unknown.
+
+    Where the scheduler does not answer there are none: the run says so.
+    """
+    with contextlib.suppress(OSError):
+        return list(client.run(_processor, on_error="ignore").values())
+    return []
+
+
+def _processor() -> str | None:
+    return processor_name()
 
 
 async def _identity(scheduler: Any) -> Any:

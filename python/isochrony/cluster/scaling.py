@@ -38,11 +38,14 @@ class Scaling:
         #: Asked for; None: the cluster is as it was found.
         self._asked: int | None = None
         self._small_looks = 0
-        self._demand: tuple[int, float | None] = (1, None)
+        self._demand: tuple[int, float | None, int | None] = (1, None, None)
 
-    def set_demand(self, tasks: int, slot_seconds: float | None) -> None:
-        """What is left: tasks, and seconds that they would take one slot, if that is known."""
-        self._demand = (tasks, slot_seconds)
+    def set_demand(self, tasks: int, slot_seconds: float | None, enough: int | None = None) -> None:
+        """What is left: tasks, and seconds that they would take one slot, if that is known.
+
+        `enough`: slots beyond which others are of no use, if tuning found that.
+        """
+        self._demand = (tasks, slot_seconds, enough)
 
     def look(self, workers: dict[str, int]) -> list[str]:
         """Grows the cluster if it should be larger; those to retire if it should be smaller.
@@ -81,12 +84,14 @@ class Scaling:
         self._cluster.scale(workers)
 
     def _wanted(self, workers: dict[str, int]) -> int:
-        tasks, slot_seconds = self._demand
+        tasks, slot_seconds, enough = self._demand
         slots = sum(workers.values())
         threads = max(slots / len(workers), 1.0) if workers else 1.0
         # Until a task was timed, as many as there are.
         needed = slots if slot_seconds is None else math.ceil(slot_seconds / TARGET_S)
         needed = min(max(needed, 1), tasks)
+        if enough is not None:
+            needed = min(needed, enough)
         return min(max(math.ceil(needed / threads), self.least), self.most)
 
 

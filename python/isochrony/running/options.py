@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
@@ -303,8 +303,8 @@ class RunKeywords(TypedDict, total=False):
             details="""Results are the same to the bit. `report.tuning` has the configuration at the end, the
                 bottleneck, and each decision with its reason, the predicted and the measured gain, and the
                 alternatives. A run that is too short for a trial to pay is not changed, nor is a stated number of
-                `workers=`. A `Configuration` of another plan or machine is an `OptionError`. Not with `on=`.
-                docs/tuning.md says what is adapted during a run and what is chosen before it.""",
+                `workers=`. A `Configuration` of another plan or machine is an `OptionError`. On a cluster batches
+                of tasks and the number of slots in use are adapted, too. docs/tuning.md says what is adapted during a run and what is chosen before it.""",
             metavar="yes|recommend|FILE",
             parse=parsed_tune,
             is_setting=False,
@@ -395,19 +395,20 @@ def _tuning_request(
     tune: Any, settings: dict[str, Any], others: dict[str, Any], *, has_fixed_workers: bool, pin: bool | None
 ) -> TuningRequest | None:
     """What is tuned or measured; None if nobody asks for it."""
-    if others.get("on") is not None:
-        if tune is not False:
-            raise OptionError(f"tune={tune!r} works on this machine, not on a cluster; leave out tune= or on=")
-        return None
     if tune is False and not others.get("progress"):
         return None
-    if isinstance(tune, Configuration):
+    configuration = tune if isinstance(tune, Configuration) else None
+    mode = "apply" if configuration is not None else {True: "change", False: "measure"}.get(tune, "recommend")
+    request = TuningRequest(mode, configuration=configuration, status=status_path())
+    if others.get("on") is not None:
+        # `workers` are threads of this process, and those of the cluster are not pinned.
+        return request
+    if configuration is not None:
         if not has_fixed_workers:
-            settings.update(workers=tune.threads or settings["workers"], auto_workers=False)
-        pin = tune.pin if pin is None else pin
-        return TuningRequest("apply", configuration=tune, status=status_path(), pin=pin, threads=settings["workers"])
-    mode = {True: "change", False: "measure"}.get(tune, "recommend")
-    return TuningRequest(mode, has_fixed_workers, status=status_path(), pin=pin, threads=settings["workers"])
+            settings.update(workers=configuration.threads or settings["workers"], auto_workers=False)
+        pin = configuration.pin if pin is None else pin
+        has_fixed_workers = False
+    return replace(request, has_fixed_workers=has_fixed_workers, pin=pin, threads=settings["workers"])
 
 
 def takes_run_options(function: Callable[P, R]) -> Callable[P, R]:

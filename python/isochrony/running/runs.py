@@ -19,6 +19,7 @@ from ..options import choice, flag
 from ..output.progress import ImportProgress
 from ..steps.chain import Chain
 from ..tables.table import Table
+from ..tuning.configuration import cluster_machine
 from .options import RunKeywords, RunOptions, takes_run_options
 from .report import Report, RunResult
 from .results import FORMS, Form, LabelledResult
@@ -174,10 +175,11 @@ def run_place(
     natives: list[NativePlan], options: RunOptions, *, collects: bool
 ) -> Iterator[tuple[list[NativePlan], RunOptions]]:
     """What is run, and how: on a cluster, if one was given, plans of signals as they are now."""
+    if options.request is not None:
+        machine = None if options.on is None else lambda: _machine_of_cluster(options.on)
+        request = options.request.of_plans(natives, collects=collects, cluster=machine)
+        options = replace(options, request=request, tuning=request.json())
     if options.on is None:
-        if options.request is not None:
-            request = options.request.of_plans(natives, collects=collects)
-            options = replace(options, request=request, tuning=request.json())
         yield natives, options
         return
     from .._native import NativePlan
@@ -186,6 +188,12 @@ def run_place(
     pinned = NativePlan.at_snapshots(natives)
     with ClusterRun.of_plans(options.on, pinned, collects, options) as cluster:
         yield pinned, replace(options, cluster=cluster)
+
+
+def _machine_of_cluster(client: Any) -> str:
+    from ..cluster.connect import processors_of
+
+    return cluster_machine(processors_of(client))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -77,14 +77,31 @@ _SAVED: dict[str, tuple[str, Callable[[Any], bool], Any]] = {
     "pin": ("true or false", lambda value: isinstance(value, bool), False),
     "io": ("a list of texts", _are(_is_text), []),
     "task_bytes": (_COUNT, _is_count, 0),
+    "batch_tasks": (_COUNT, _is_count, 0),
     "cuts": (_COUNTS, _are(_is_count), []),
     "places": (_PLACES, _are(_is_place), []),
 }
 
 
+#: Begins `Configuration.machine` of a cluster.
+_CLUSTER = "a cluster"
+
+
 def _machine() -> str:
     """What distinguishes machines by how fast they are: the processor's name and the cores that may be used."""
     return f"{processor_name() or 'unknown processor'}, {available_cores()} cores"
+
+
+def cluster_machine(processors: Iterable[str | None]) -> str:
+    """The same of a cluster: the processors of its workers, whose number may differ from run to run."""
+    names = sorted({name or "unknown processors" for name in processors})
+    return f"{_CLUSTER} of {', '.join(names)}" if names else _CLUSTER
+
+
+def _differ(machine: str, other: str) -> bool:
+    """Whether two machines are known to differ. Of a cluster without workers it is not known."""
+    are_clusters = machine.startswith(_CLUSTER) and other.startswith(_CLUSTER)
+    return machine != other and not (are_clusters and _CLUSTER in (machine, other))
 
 
 def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
@@ -98,23 +115,27 @@ def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Threads, replicas, links, task size, cuts, places of functions, pinning and I/O of a run.
+    """Threads, replicas, links, task size, batches, cuts, places of functions, pinning and I/O of a run.
 
     Results do not depend on them.
 
     `TuningReport.configuration` has the one that tuning found. Save it, load it, and pass it as ``tune=`` to another
-    run of the same plan on a machine of the same kind.
+    run of the same plan on a machine, or a cluster, of the same kind.
 
     Attributes:
-        workers: number of threads that compute at the same time.
+        workers: number of threads that compute at the same time; on a cluster, of slots that are given tasks.
         replicas: number of replicas of each stage, in order of the plan; for a plan that runs in tasks, the largest
-            number of workers. Empty: as many as a run with these cuts has at the start.
+            number of workers; on a cluster, the number of slots that it had. A cluster with another number of slots
+            uses all if all were used, else as many as were used, or as there are. Empty: as many as a run with these
+            cuts has at the start.
         link_bytes: capacity of each link between stages, in bytes. Empty: as a run with these cuts has at the start.
-        threads: number of threads that the run starts; those beyond `workers` sleep.
+        threads: number of threads that the run starts; those beyond `workers` sleep. 0 for a cluster.
         buffer_bytes: for `isochrony.nbuffer`, size of a buffer in bytes; 0 for plans and for an `isochrony.Executor`.
         task_bytes: about how many bytes of samples a task reads, for a plan that runs in tasks. 0: the size with which
             such a run begins, which depends on its recording. Where a recording or `memory=` does not allow so much, a
             run has the largest size that they do.
+        batch_tasks: on a cluster, how many tasks a message to a slot carries, fewer at the end of a run. 0: as many as
+            take about 20 ms.
         pin: whether each thread keeps to a CPU of its own.
         io: I/O strategy of each stored signal that the plan reads, in order of the plan (see `isochrony.scan`).
         cuts: number of the stage of each operator, in the order in which `explain` shows the plan as it runs; empty for
@@ -122,7 +143,7 @@ class Configuration:
         places: where each Python function of the plan is called, in order of the plan: its `on_workers` (see
             `isochrony.py`), and for "any" what was chosen; "auto" if nothing was.
         plan: digest of the plan; empty: any plan.
-        machine: processor and number of usable cores; empty: any machine.
+        machine: processor and number of usable cores; for a cluster the processors of its workers; empty: any.
 
     >>> import isochrony as iso
     >>> one = iso.Configuration(workers=2, replicas=(1, 2), link_bytes=(65536,), threads=2)
@@ -142,6 +163,7 @@ class Configuration:
     task_bytes: int = 0
     cuts: tuple[int, ...] = ()
     places: tuple[str, ...] = ()
+    batch_tasks: int = 0
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Save the configuration to a JSON file.
@@ -201,11 +223,12 @@ class Configuration:
             raise OptionError(f"{path}: a configuration has no {', '.join(fields)}; {remedy}")
         return cls(**values)
 
-    def check(self, plan: str) -> None:
-        """Check that the configuration is for a plan, and for this machine.
+    def check(self, plan: str, machine: str = "") -> None:
+        """Check that the configuration is for a plan, and for this machine or a cluster.
 
         Parameters:
             plan: digest of the plan, as in `plan`.
+            machine: where the plan is to run, as in `machine`; empty: on this machine.
 
         Raises:
             OptionError: it is for another plan or another machine.
@@ -218,9 +241,10 @@ class Configuration:
                 f"tune=: the configuration ({self}) was made for another plan: operators, parameters or signals "
                 "differ, or one was run, the other collected; tune this one, and save what its report has"
             )
-        if self.machine and self.machine != _machine():
+        machine = machine or _machine()
+        if self.machine and _differ(self.machine, machine):
             raise OptionError(
-                f"tune=: the configuration ({self}) was made on another machine ({self.machine}; this one: {_machine()}"
+                f"tune=: the configuration ({self}) was made on another machine ({self.machine}; this one: {machine}"
                 "); tune the plan here with tune=True"
             )
 
@@ -431,6 +455,7 @@ class TuningRequest:
         pin: whether threads are pinned; None: the tuner chooses.
         threads: that the run starts.
         plan: identity of the plan; `of_plans` sets it.
+        machine: the cluster; empty: this machine.
     """
 
     mode: str
@@ -440,9 +465,17 @@ class TuningRequest:
     pin: bool | None = None
     threads: int = 0
     plan: str = ""
+    machine: str = ""
 
-    def of_plans(self, natives: Sequence[NativePlan], *, collects: bool) -> Self:
-        """The request for certain plans; `collects`: whether their results are gathered.
+    def of_plans(
+        self, natives: Sequence[NativePlan], *, collects: bool, cluster: Callable[[], str] | None = None
+    ) -> Self:
+        """The request for certain plans.
+
+        Parameters:
+            natives: the plans.
+            collects: whether their results are gathered.
+            cluster: asks what tells the cluster from others that executes them; None: this machine does.
 
         Raises:
             OptionError: the configuration is of another plan or machine.
@@ -450,9 +483,10 @@ class TuningRequest:
         if self.mode == "measure" and self.configuration is None:
             return self
         identity = plan_identity(natives, collects=collects)
+        machine = "" if cluster is None else cluster()
         if self.configuration is not None:
-            self.configuration.check(identity)
-        return replace(self, plan=identity)
+            self.configuration.check(identity, machine)
+        return replace(self, plan=identity, machine=machine)
 
     def named(self, fields: dict[str, Any]) -> Configuration:
         """A configuration of the run, with its plan and machine."""
@@ -461,9 +495,10 @@ class TuningRequest:
             replicas=tuple(fields["replicas"]),
             link_bytes=tuple(fields["link_bytes"]),
             task_bytes=fields["task_bytes"],
+            batch_tasks=fields["batch_tasks"],
             threads=self.threads,
             plan=self.plan,
-            machine=_machine(),
+            machine=self.machine or _machine(),
         )
 
     def json(self) -> str:
@@ -477,9 +512,9 @@ class TuningRequest:
         return json.dumps(fields)
 
 
-_RUST_FIELDS = ("workers", "replicas", "link_bytes", "task_bytes")
+_RUST_FIELDS = ("workers", "replicas", "link_bytes", "task_bytes", "batch_tasks")
 #: What Rust has no configuration of.
-_IN_ONE_THREAD: dict[str, Any] = {"workers": 1, "replicas": [], "link_bytes": [], "task_bytes": 0}
+_IN_ONE_THREAD: dict[str, Any] = {"workers": 1, "replicas": [], "link_bytes": [], "task_bytes": 0, "batch_tasks": 0}
 
 
 def _place_decision(one: dict[str, Any], line: str, begun: Configuration) -> TuningDecision:

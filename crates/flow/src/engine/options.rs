@@ -43,8 +43,8 @@ pub struct StageOptions {
     pub divided_us: u64,
     /// Approximate link capacity in bytes.
     pub link_bytes: u64,
-    /// Seed for random changes of link capacities, replicas and threads after each burst of the caller's thread, and of
-    /// the size of each task.
+    /// Seed for random changes of link capacities, replicas and threads after each burst of the caller's thread, of the
+    /// size of each task, and of slots and batches after each message of a cluster.
     pub shuffle: Option<u64>,
     /// Consecutive threads assumed to share a last-level cache; 0: detect, if pinned.
     pub threads_per_cache: usize,
@@ -99,7 +99,7 @@ pub struct RunOptions<'a> {
     /// Changes the running plan.
     #[serde(skip)]
     pub control: Option<&'a Control>,
-    /// Tunes threads, replicas and links, or recommends changes. Not on a cluster.
+    /// Tunes threads, replicas, links and tasks, or recommends changes; on a cluster slots, batches and tasks.
     #[serde(skip)]
     pub tuning: Option<&'a Tuning>,
     /// Task threads beside the caller's, which executes the sequential part; in stages: threads that compute at once,

@@ -1,4 +1,4 @@
-//! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas, links and task size.
+//! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas, links and tasks.
 //!
 //! [`isochrony_tune::TuningSession`] decides; it knows neither clocks nor threads. This module reads the counters,
 //! chooses the windows, and applies a [`Configuration`]. Results keep their bits.
@@ -26,7 +26,7 @@ use super::start_settings::{GivenSettings, fix_io, has_several_caches};
 use crate::PlanError;
 use crate::plan::graph::Graph;
 
-/// A plan executed in several threads.
+/// A plan executed in several threads, or on a cluster.
 pub(crate) trait RunningPlan: Send + Sync {
     /// Executed in stages; else in tasks.
     fn is_staged(&self) -> bool;
@@ -36,9 +36,32 @@ pub(crate) trait RunningPlan: Send + Sync {
     fn set_workers(&self, workers: usize);
     /// Only of tasks.
     fn set_task_bytes(&self, _bytes: u64) {}
+    /// Only on a cluster.
+    fn set_batch_tasks(&self, _tasks: usize) {}
     fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError>;
     fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError>;
     fn measurement(&self) -> StageMeasurement;
+    /// None: threads of this process execute it.
+    fn slots(&self) -> Option<SlotCounts> {
+        None
+    }
+    /// Most slots that a cluster should be asked for; None: as many as it can have.
+    fn set_enough_slots(&self, _slots: Option<usize>) {}
+}
+
+/// Slots of a cluster, and their messages so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlotCounts {
+    /// Present, used or not.
+    pub(crate) present: usize,
+    /// Some are still to join: nothing can be compared.
+    pub(crate) are_joining: bool,
+    pub(crate) messages: u64,
+    /// Of results that reached the sequential part. Its progress is counted burst by burst: with few and small results
+    /// a burst is longer than a window.
+    pub(crate) consumed_samples: u64,
+    /// Messages of a window: as many as were sent before a change, and as many after it.
+    pub(crate) window_messages: u64,
 }
 
 /// Tunes one run, in [`RunOptions::tuning`](crate::RunOptions::tuning).
@@ -85,6 +108,7 @@ impl PlacedFunctions {
             replicas: Vec::new(),
             link_bytes: Vec::new(),
             task_bytes: 0,
+            batch_tasks: 0,
         })
     }
 }
@@ -343,6 +367,11 @@ impl Tuning {
         };
         let options = ControllerOptions {
             latency_s,
+            cores: match running.slots() {
+                // Those of other machines.
+                Some(_) => usize::MAX,
+                None => self.options.cores,
+            },
             ..self.options
         };
         let session = TuningSession::new(mode, own, limits, options);
@@ -360,23 +389,31 @@ impl Tuning {
         });
         drop(running);
         while let Some(next) = self.wait_for_window(&last, progress) {
+            if next.slots.is_some_and(|slots| slots.are_joining) {
+                last = next;
+                continue;
+            }
             let window = next.since(&last);
             let left = progress
                 .total()
                 .map(|total| total.saturating_sub(next.done));
             let remaining = left.map(|left| left as f64 / window.rate().max(1.0));
-            let wanted = session.observe(&window, remaining);
+            if let Some(slots) = next.slots.filter(|_| !self.has_fixed_workers) {
+                session.set_slots(slots.present);
+            }
+            let wanted = session.observe(&window, remaining).clone();
             let mut state = self.state();
             let Some(running) = &state.running else {
                 break;
             };
-            if *wanted != applied {
-                apply(&**running, &applied, wanted);
-                applied = wanted.clone();
+            if wanted != applied {
+                apply(&**running, &applied, &wanted);
+                applied = wanted;
             }
+            running.set_enough_slots(session.enough_slots());
             state.report = session.report().clone();
             if let Some(status) = &mut status {
-                status.write(&window, session.report(), progress, &applied);
+                status.write(&window, session.report(), progress, &applied, next.slots);
             }
             drop(state);
             last = match window.elapsed_s > 0.0 {
@@ -394,7 +431,11 @@ impl Tuning {
             let state = self.state();
             let running = state.running.clone().filter(|_| !state.ended)?;
             let elapsed = last.at.elapsed();
-            if elapsed >= MAX_WINDOW || elapsed >= MIN_WINDOW && results >= MIN_RESULTS {
+            let (had, wanted) = match (running.slots(), last.slots) {
+                (Some(now), Some(then)) => (now.messages - then.messages, now.window_messages),
+                _ => (results, MIN_RESULTS),
+            };
+            if elapsed >= MAX_WINDOW || elapsed >= MIN_WINDOW && had >= wanted {
                 drop(state);
                 return Some(Reading::of(&*running, progress));
             }
@@ -427,6 +468,7 @@ impl Status<'_> {
         report: &TuningReport,
         progress: &Progress,
         configuration: &Configuration,
+        slots: Option<SlotCounts>,
     ) {
         if self
             .written
@@ -444,6 +486,7 @@ impl Status<'_> {
             "names": self.names,
             "window": window,
             "configuration": configuration,
+            "slots": slots.map(|slots| slots.present),
             "bottleneck": report.bottleneck.map(|bottleneck| bottleneck.to_string()),
             "predicted_rate": report.predicted_rate,
             "model": report.model.map(|model| model.name()),
@@ -469,6 +512,9 @@ fn apply(running: &dyn RunningPlan, from: &Configuration, to: &Configuration) {
     }
     if from.task_bytes != to.task_bytes {
         running.set_task_bytes(to.task_bytes);
+    }
+    if from.batch_tasks != to.batch_tasks {
+        running.set_batch_tasks(to.batch_tasks);
     }
     let changed = |(_, (from, to)): &(usize, (&usize, &usize))| from != to;
     let replicas = from.replicas.iter().zip(&to.replicas).enumerate();
@@ -499,15 +545,18 @@ struct Reading {
     done: u64,
     cpu: Duration,
     measurement: StageMeasurement,
+    slots: Option<SlotCounts>,
 }
 
 impl Reading {
     fn of(running: &dyn RunningPlan, progress: &Progress) -> Self {
+        let slots = running.slots();
         Self {
             at: Instant::now(),
-            done: progress.done(),
+            done: slots.map_or_else(|| progress.done(), |slots| slots.consumed_samples),
             cpu: process_cpu_time().unwrap_or_default(),
             measurement: running.measurement(),
+            slots,
         }
     }
 
@@ -548,6 +597,10 @@ impl Reading {
             cpu_s: self.cpu.saturating_sub(before.cpu).as_secs_f64(),
             stages: sums,
             links,
+            messages: match (self.slots, before.slots) {
+                (Some(now), Some(then)) => (now.messages - then.messages) as f64,
+                _ => 0.0,
+            },
         }
     }
 }

@@ -98,6 +98,7 @@ impl ExitQueues {
                 NextOutput::Ready(task_output) => {
                     if !task_output.failed {
                         *given += task_output.samples;
+                        self.scheduler.add_consumed(task_output.samples);
                     }
                     self.put(task_output);
                 }

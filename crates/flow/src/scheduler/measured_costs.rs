@@ -95,6 +95,7 @@ pub(super) fn predicted_rate(
         replicas,
         link_bytes: Vec::new(),
         task_bytes: 0,
+        batch_tasks: 0,
     };
     let model = StageCosts {
         seconds_per_sample,
@@ -105,6 +106,7 @@ pub(super) fn predicted_rate(
         links: Vec::new(),
         link_item_bytes: Vec::new(),
         link_bytes_per_s: Vec::new(),
+        batch_tasks: 0.0,
     };
     let rate = model.predict(&configuration, cores);
     rate.unwrap_or(f64::INFINITY)

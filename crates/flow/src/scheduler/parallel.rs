@@ -113,15 +113,22 @@ pub(crate) fn run(
         control: None,
         ..*options
     };
-    let running = Arc::new(RunningTasks::new(&split, workers));
-    if let Some(tuning) = options.tuning.filter(|_| options.cluster.is_none()) {
-        tuning.attach(Arc::clone(&running) as Arc<dyn RunningPlan>)?;
+    let dispatcher = options
+        .cluster
+        .map(|cluster| Dispatcher::new(cluster, &split, options.stages.shuffle));
+    let tasks = RunningTasks::new(&split, workers, dispatcher.is_some());
+    let (running, local): (Arc<dyn RunningPlan>, _) = match &dispatcher {
+        Some(dispatcher) => (Arc::new(dispatcher.running(tasks)), None),
+        None => {
+            let tasks = Arc::new(tasks);
+            (Arc::clone(&tasks) as _, Some(tasks))
+        }
+    };
+    if let Some(tuning) = options.tuning {
+        tuning.attach(running)?;
     }
     let mut reports = Vec::new();
     let mut done = None;
-    let dispatcher = options
-        .cluster
-        .map(|cluster| Dispatcher::new(cluster, &split));
     std::thread::scope(|scope| {
         let dispatching = dispatcher.as_ref().map(|dispatcher| {
             start_scoped_helper(scope, "cluster", move || dispatcher.serve(scope))
@@ -199,8 +206,10 @@ pub(crate) fn run(
     report.workers = reports.iter().map(|one| one.summary()).collect();
     report.idle += scheduler.consumer_wait();
     report.peak_bytes = memory.peak();
-    if let Some(tuning) = options.tuning.filter(|tuning| tuning.recommends()) {
-        tuning.advise(running.advise_size(subgraphs, &report));
+    if let Some(tuning) = options.tuning.filter(|tuning| tuning.recommends())
+        && let Some(tasks) = local
+    {
+        tuning.advise(tasks.advise_size(subgraphs, &report));
     }
     Ok(Some(ParallelExecution {
         executor,
@@ -307,6 +316,7 @@ mod tests {
             replicas: vec![1, 1],
             link_bytes: vec![1 << 20],
             task_bytes: 0,
+            batch_tasks: 0,
         };
         let [changes, recommends, applies] = [
             TuningMode::Change,

@@ -89,6 +89,7 @@ pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
     memory: u64,
     busy_ns: AtomicU64,
     consumer_wait_ns: AtomicU64,
+    consumed_samples: AtomicU64,
 }
 
 impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
@@ -124,6 +125,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             memory,
             busy_ns: AtomicU64::new(0),
             consumer_wait_ns: AtomicU64::new(0),
+            consumed_samples: AtomicU64::new(0),
         }
     }
 
@@ -134,6 +136,15 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
 
     pub(super) fn busy(&self) -> Duration {
         Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn add_consumed(&self, samples: u64) {
+        self.consumed_samples.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    /// Samples of results that the consumer has taken.
+    pub(super) fn consumed_samples(&self) -> u64 {
+        self.consumed_samples.load(Ordering::Relaxed)
     }
 
     /// How long the consumer waited for results.

@@ -32,7 +32,8 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
         optimise(&mut graph);
         skip_unmatched(&mut graph);
     }
-    if let Some(tuning) = options.tuning {
+    // Workers of a cluster choose their own.
+    if let Some(tuning) = options.tuning.filter(|_| options.cluster.is_none()) {
         tuning.choose_settings(&mut graph, options.pin)?;
         function_places::place(&mut graph, tuning, options)?;
     }

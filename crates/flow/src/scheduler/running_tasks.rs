@@ -1,4 +1,4 @@
-//! [`RunningTasks`]: measures running tasks, and changes their size and how many workers execute them.
+//! [`RunningTasks`]: measures running tasks, and changes their size and how many threads execute them.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -33,8 +33,11 @@ pub(super) struct RunningTasks {
 }
 
 impl RunningTasks {
-    pub(super) fn new(split: &SplitPlan, workers: usize) -> Self {
-        let sizes = split.sizes.iter().map(|one| one.size());
+    /// `on_slots`: of a cluster, which ask for single cells.
+    pub(super) fn new(split: &SplitPlan, workers: usize, on_slots: bool) -> Self {
+        let changeable = split.sizes.iter();
+        let changeable = changeable.filter(|one| !(on_slots && one.size().is_cell));
+        let sizes = changeable.clone().map(|one| one.size());
         let first_bytes = sizes.clone().map(|size| size.samples * size.read_bytes);
         let first_bytes = first_bytes.max().unwrap_or(0).max(1);
         // All sizes change by the same factor, each within its own limits.
@@ -50,7 +53,7 @@ impl RunningTasks {
             begun: Instant::now(),
             most: workers,
             active: AtomicUsize::new(workers),
-            sizes: split.sizes.clone(),
+            sizes: changeable.cloned().collect(),
             first_bytes,
             task_bytes: AtomicU64::new(first_bytes),
             byte_limits: bytes(least)..=bytes(most),
@@ -59,6 +62,10 @@ impl RunningTasks {
 }
 
 impl RunningTasks {
+    pub(super) fn consumed_samples(&self) -> u64 {
+        self.scheduler.consumed_samples()
+    }
+
     /// What a run that has ended says about its task size.
     pub(super) fn advise_size(&self, subgraphs: &[ParallelSubgraph], report: &Report) -> Advice {
         let unknown = |why: &str| Advice::none(format!("task size: nothing can be said: {why}"));
@@ -123,6 +130,7 @@ impl RunningPlan for RunningTasks {
             replicas: vec![self.most],
             link_bytes: Vec::new(),
             task_bytes: self.task_bytes.load(Ordering::Relaxed),
+            batch_tasks: 0,
         }
     }
 
@@ -135,6 +143,7 @@ impl RunningPlan for RunningTasks {
             max_link_bytes: u64::MAX,
             min_task_bytes: *self.byte_limits.start(),
             max_task_bytes: *self.byte_limits.end(),
+            max_batch_tasks: 0,
         }
     }
 

@@ -81,8 +81,9 @@ impl SplitPlan {
         }
         let mut partitioners = Vec::with_capacity(subgraphs.len());
         for subgraph in &mut subgraphs {
-            // Slots of a cluster ask for single portions.
-            let shuffle = options.stages.shuffle.filter(|_| options.cluster.is_none());
+            // Slots of a cluster ask for single cells.
+            let shuffle = options.stages.shuffle;
+            let shuffle = shuffle.filter(|_| options.cluster.is_none() || !subgraph.size.is_cell);
             let partitioner = subgraph.partitioner(shuffle);
             if options.cluster.is_none() {
                 subgraph.start_read_ahead(&partitioner, options.workers.max(1))?;

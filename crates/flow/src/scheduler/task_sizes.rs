@@ -136,7 +136,7 @@ impl TaskSizes {
 }
 
 /// SplitMix64.
-fn random(seed: u64, number: u64) -> u64 {
+pub(super) fn random(seed: u64, number: u64) -> u64 {
     let mut state = (seed ^ number).wrapping_add(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

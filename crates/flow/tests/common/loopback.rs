@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use isochrony_flow::{
     Cause, CauseCodec, DispatchOptions, Plan, PreparedTasks, RemoteSlot, RunOptions, RunnerContext,
@@ -33,6 +33,8 @@ struct State {
     options: RunOptions<'static>,
     /// One call in this many loses its slot; 0: none.
     lost_one_in: u64,
+    /// Of each message.
+    delay: Duration,
     calls: AtomicU64,
     stopped: AtomicBool,
 }
@@ -64,6 +66,25 @@ impl Loopback {
         slots: usize,
         lost_one_in: u64,
     ) -> Self {
+        Self::with_delay(
+            hosts,
+            placement,
+            options,
+            slots,
+            lost_one_in,
+            Duration::ZERO,
+        )
+    }
+
+    /// `delay`: how long a message travels to its slot and back.
+    pub(crate) fn with_delay(
+        hosts: &[LoopbackHost],
+        placement: Option<DispatchOptions>,
+        options: RunOptions<'static>,
+        slots: usize,
+        lost_one_in: u64,
+        delay: Duration,
+    ) -> Self {
         let prepared = |(plans, cache): &LoopbackHost| {
             let prepared = PreparedTasks::new(plans, true, &options).unwrap();
             (Arc::new(prepared), cache.clone())
@@ -74,6 +95,7 @@ impl Loopback {
             hosts: hosts.iter().map(prepared).collect(),
             options,
             lost_one_in,
+            delay,
             calls: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         });
@@ -161,7 +183,7 @@ struct Slot {
     name: String,
     cache: Option<Arc<ShardCache>>,
     runner: TaskRunner,
-    sent: VecDeque<Vec<u8>>,
+    sent: VecDeque<(Instant, Vec<u8>)>,
     state: Arc<State>,
 }
 
@@ -182,12 +204,13 @@ impl RemoteSlot for Slot {
     }
 
     fn send(&mut self, batch: &[u8]) -> Result<(), SlotError> {
-        self.sent.push_back(batch.to_vec());
+        self.sent.push_back((Instant::now(), batch.to_vec()));
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Vec<u8>, SlotError> {
-        let batch = self.sent.pop_front().expect("a batch that was sent");
+        let (sent, batch) = self.sent.pop_front().expect("a batch that was sent");
+        std::thread::sleep(self.state.delay.saturating_sub(sent.elapsed()));
         if self.state.stopped.load(Ordering::Relaxed) {
             return Err(SlotError::Stopped);
         }

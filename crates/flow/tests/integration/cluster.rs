@@ -57,12 +57,13 @@ fn random_plans_have_the_bits_of_one_thread() {
         (1i64..200, 1u64..300, 2u64..600),
         (1usize..4, 0u64..6, prop::option::of(placements())),
         prop::option::of((0i64..700, 0i64..900)),
+        prop::option::of(any::<u64>()),
     );
     let on_slots = Cell::new(0);
     let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
     let ran = runner.run(
         &given,
-        |(steps, (gap, len), (cut, segment, task), (slots, lost, placement), range)| {
+        |(steps, (gap, len), (cut, segment, task), (slots, lost, placement), range, shuffle)| {
             let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
             let range = range.map(|(from, wanted)| from..from + wanted);
             let all = plans(
@@ -73,7 +74,9 @@ fn random_plans_have_the_bits_of_one_thread() {
             let (one, _) = Plan::collect_all(&some, &options(task)).unwrap();
             let lost = if lost == 1 { 0 } else { lost };
             let hosts = [(some.to_vec(), None), (some.to_vec(), None)];
-            let many = collect_on_hosts(&some, &hosts, placement, options(task), slots, lost);
+            let mut shuffled = options(task);
+            shuffled.stages.shuffle = shuffle;
+            let many = collect_on_hosts(&some, &hosts, placement, shuffled, slots, lost);
             let (many, report, calls) = many.unwrap();
             prop_assert_eq!(many, one, "{}", some[0].explain());
             let received: u64 = report.workers.iter().map(|slot| slot.received_bytes).sum();

@@ -234,6 +234,7 @@ fn places_of_a_configuration_are_applied_and_others_refused() {
             replicas: Vec::new(),
             link_bytes: Vec::new(),
             task_bytes: 0,
+            batch_tasks: 0,
         };
         Tuning::new(TuningMode::Apply(configuration), true).with_settings(GivenSettings {
             places: Some(places),

@@ -8,6 +8,7 @@ mod catalog;
 mod cells;
 mod characterise;
 mod cluster;
+mod cluster_tuning;
 mod contracts;
 mod control_branches;
 mod control_methods;

@@ -104,6 +104,7 @@ fn one_active_thread_executes_all_stages() {
         replicas: vec![1; report.stages.len()],
         link_bytes: report.links.iter().map(|link| link.capacity).collect(),
         task_bytes: 0,
+        batch_tasks: 0,
     };
     let (output, report, _) = tuned(&plan, 3, TuningMode::Apply(configuration));
     assert_eq!(output, expected);
@@ -128,6 +129,7 @@ fn one_active_worker_executes_all_tasks() {
         replicas: vec![3],
         link_bytes: Vec::new(),
         task_bytes: 0,
+        batch_tasks: 0,
     };
     let (output, report, _) = tuned(&plan, 3, TuningMode::Apply(configuration));
     assert_eq!(output, expected);
@@ -151,6 +153,7 @@ fn a_configuration_of_another_plan_is_refused_before_anything_runs() {
         replicas: vec![1],
         link_bytes: Vec::new(),
         task_bytes: 0,
+        batch_tasks: 0,
     };
     let tuning = Tuning::new(TuningMode::Apply(configuration), false);
     let error = run(&plan, 2, Some(&tuning)).unwrap_err();

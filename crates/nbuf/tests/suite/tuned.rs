@@ -64,6 +64,7 @@ fn configuration(workers: usize, bytes: u64) -> Configuration {
         replicas: Vec::new(),
         link_bytes: vec![bytes],
         task_bytes: 0,
+        batch_tasks: 0,
     }
 }
 

@@ -104,11 +104,11 @@ impl TaskCluster for PythonCluster {
         self.placement
     }
 
-    fn set_demand(&self, tasks: u64, slot_seconds: Option<f64>) {
+    fn set_demand(&self, tasks: u64, slot_seconds: Option<f64>, enough: Option<usize>) {
         attach(|py| {
             drop(
                 self.run
-                    .call_method1(py, "set_demand", (tasks, slot_seconds)),
+                    .call_method1(py, "set_demand", (tasks, slot_seconds, enough)),
             );
         });
     }

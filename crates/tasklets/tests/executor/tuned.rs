@@ -18,6 +18,7 @@ fn configuration(workers: usize) -> Configuration {
         replicas: Vec::new(),
         link_bytes: Vec::new(),
         task_bytes: 0,
+        batch_tasks: 0,
     }
 }
 

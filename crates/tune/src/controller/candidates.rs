@@ -28,7 +28,15 @@ pub(super) enum CandidateKind {
     Replicas,
     Links,
     TaskSize,
+    BatchSize,
     Back,
+}
+
+impl CandidateKind {
+    /// Whether the model predicts gains of such changes.
+    fn is_predicted(self) -> bool {
+        matches!(self, Self::Threads | Self::Replicas)
+    }
 }
 
 impl Candidate {
@@ -99,7 +107,7 @@ impl Corrections {
         match kind {
             CandidateKind::Threads => Some(&mut self.threads),
             CandidateKind::Replicas => Some(&mut self.replicas),
-            CandidateKind::Links | CandidateKind::TaskSize | CandidateKind::Back => None,
+            _ => None,
         }
     }
 
@@ -107,7 +115,7 @@ impl Corrections {
         let part = match kind {
             CandidateKind::Threads => self.threads.0,
             CandidateKind::Replicas => self.replicas.0,
-            CandidateKind::Links | CandidateKind::TaskSize | CandidateKind::Back => 1.0,
+            _ => 1.0,
         };
         (part * gain.ln_1p()).exp_m1()
     }
@@ -121,6 +129,8 @@ const MIN_OUTPUT_WAIT: f64 = 0.05;
 const LINK_ITEMS: f64 = 2.0;
 /// Between task sizes that are tried.
 const TASK_FACTOR: u64 = 2;
+/// Between numbers of tasks of a message: there are few steps to the most.
+const BATCH_FACTOR: usize = 4;
 /// A trial cannot tell sizes apart that are closer.
 const MIN_TASK_FACTOR: f64 = 1.5;
 /// Leaves replicas free in each stage, since service times vary.
@@ -198,6 +208,7 @@ pub(super) fn candidates(
     proposals.most_replicas();
     proposals.links_of_few_items();
     proposals.links_that_block();
+    proposals.batch_sizes();
     proposals.task_sizes();
     proposals.fewer_threads();
     proposals.all_links();
@@ -219,12 +230,10 @@ impl Proposals<'_> {
             return;
         }
         let predict = |one: &Configuration| self.costs.predict(one, self.cores);
-        let model_gain = match kind {
-            CandidateKind::Links | CandidateKind::TaskSize | CandidateKind::Back => None,
-            _ => predict(&configuration)
-                .zip(predict(self.kept))
-                .map(|(then, now)| then / now - 1.0),
-        };
+        let model_gain = predict(&configuration)
+            .zip(predict(self.kept))
+            .map(|(then, now)| then / now - 1.0)
+            .filter(|_| kind.is_predicted());
         self.all.push(Candidate {
             configuration,
             kind,
@@ -255,6 +264,7 @@ impl Proposals<'_> {
             replicas: self.limits.replicas.clone(),
             link_bytes: self.kept.link_bytes.clone(),
             task_bytes: self.kept.task_bytes,
+            batch_tasks: self.kept.batch_tasks,
         };
         let Some(rate) = self.costs.predict(&largest, self.cores) else {
             return;
@@ -456,6 +466,31 @@ impl Proposals<'_> {
                 ..self.kept.clone()
             };
             self.propose(other, CandidateKind::TaskSize, reason.into());
+        }
+    }
+
+    /// Of messages to slots of a cluster. Where their number is not stated, from the mean of what was sent.
+    fn batch_sizes(&mut self) {
+        let now = match self.kept.batch_tasks {
+            0 => self.costs.batch_tasks.round() as usize,
+            stated => stated,
+        };
+        if now == 0 {
+            return;
+        }
+        for (batch_tasks, reason) in [
+            (BATCH_FACTOR * now, "larger messages take fewer round trips"),
+            (2 * now, "larger messages take fewer round trips"),
+            (now / 2, "smaller messages spread tasks more evenly"),
+        ] {
+            let batch_tasks = batch_tasks.clamp(1, self.limits.max_batch_tasks.max(1));
+            if batch_tasks != now {
+                let other = Configuration {
+                    batch_tasks,
+                    ..self.kept.clone()
+                };
+                self.propose(other, CandidateKind::BatchSize, reason.into());
+            }
         }
     }
 

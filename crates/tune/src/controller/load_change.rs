@@ -102,12 +102,8 @@ impl Controller {
             LoadChange::Behind => "the plan no longer keeps up with its sources".into(),
         };
         self.push_decision(Outcome::LoadChanged, self.kept.clone(), reason, None, None);
-        self.forget_trials();
-        self.knows_default = self.default.as_ref() == Some(&self.kept);
-        self.corrections = Corrections::default();
-        self.checked = CheckedGains::default();
-        self.doubted = None;
-        self.trials = 0;
+        self.forget_load();
+        self.slots.doubt();
         self.feed.quiet = 0;
         self.feed.behind.clear();
         self.observed = vec![window.clone()];
@@ -132,6 +128,16 @@ impl Controller {
                 State::Try(Box::new((candidate, trial)))
             }
         }
+    }
+
+    /// What was learnt at the load so far.
+    pub(super) fn forget_load(&mut self) {
+        self.forget_trials();
+        self.knows_default = self.default.as_ref() == Some(&self.kept);
+        self.corrections = Corrections::default();
+        self.checked = CheckedGains::default();
+        self.doubted = None;
+        self.trials = 0;
     }
 
     /// A configuration with more threads or replicas, the reason, and the predicted gain.
@@ -170,6 +176,7 @@ impl Controller {
     ) -> State {
         self.feed.raised += 1;
         self.push_decision(Outcome::Applied, to.clone(), reason.clone(), gain, None);
+        self.slots.keep(&to, &self.limits);
         let before = std::mem::replace(&mut self.kept, to);
         State::Check(Box::new(QuickCheck::new(
             before, reason, gain, window, noise,
@@ -202,6 +209,7 @@ impl Controller {
         } = *check;
         let to = self.kept.clone();
         if outcome == Outcome::RolledBack {
+            self.slots.keep(&before, &self.limits);
             self.kept = before.clone();
         } else {
             self.before = Some(before.clone());

@@ -35,6 +35,7 @@ mod model_check;
 mod options;
 mod quick_check;
 mod settled_loads;
+mod slots;
 mod stage_costs;
 mod trial;
 
@@ -53,6 +54,7 @@ use load_change::{FeedWatch, LoadChange};
 use model_check::CheckedGains;
 use quick_check::QuickCheck;
 use settled_loads::SettledLoads;
+use slots::SlotChoice;
 use trial::{Trial, TrialState};
 
 /// Windows between the last trial and the first repeated one; doubles with each.
@@ -88,6 +90,7 @@ pub struct Controller {
     default: Option<Configuration>,
     /// It was kept or rejected under the present load.
     knows_default: bool,
+    slots: SlotChoice,
     kept: Configuration,
     before: Option<Configuration>,
     state: State,
@@ -127,6 +130,7 @@ impl Controller {
         options.check()?;
         Ok(Self {
             options,
+            slots: SlotChoice::of(&start, &limits),
             limits,
             default: None,
             knows_default: false,
@@ -332,6 +336,7 @@ impl Controller {
 
     fn keep(&mut self, candidate: Candidate, gain: Gain) -> State {
         self.decide(&candidate, Some(gain), Outcome::Kept);
+        self.slots.keep(&candidate.configuration, &self.limits);
         let earlier = std::mem::replace(&mut self.kept, candidate.configuration);
         self.before = Some(earlier);
         // They may gain beside this one.

@@ -158,6 +158,7 @@ mod tests {
             replicas: vec![1, replicas],
             link_bytes: vec![1],
             task_bytes: 0,
+            batch_tasks: 0,
         }
     }
 

@@ -28,6 +28,8 @@ pub struct StageCosts {
     pub link_item_bytes: Vec<f64>,
     /// Bytes per second that each link carries.
     pub link_bytes_per_s: Vec<f64>,
+    /// Mean number of tasks of a message from a slot of a cluster; 0 without messages.
+    pub batch_tasks: f64,
 }
 
 /// What limits the throughput of a plan.
@@ -84,6 +86,10 @@ impl StageCosts {
             link_bytes_per_s: (all.links.iter())
                 .map(|link| link.bytes / all.elapsed_s)
                 .collect(),
+            batch_tasks: match all.stages.first() {
+                Some(tasks) if all.messages > 0.0 => tasks.items / all.messages,
+                _ => 0.0,
+            },
             links: all.links,
         })
     }

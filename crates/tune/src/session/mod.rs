@@ -162,6 +162,21 @@ impl TuningSession {
         self.configuration()
     }
 
+    /// A cluster has this many slots now. Call before [`observe`](Self::observe).
+    pub fn set_slots(&mut self, slots: usize) {
+        self.controller.set_slots(slots);
+        self.report.configuration = Some(self.controller.kept().clone());
+    }
+
+    /// Most slots of a cluster that are worth having; None: all.
+    #[must_use]
+    pub fn enough_slots(&self) -> Option<usize> {
+        match &self.mode {
+            TuningMode::Apply(_) => self.controller.used_slots(),
+            _ => self.controller.enough_slots(),
+        }
+    }
+
     /// The report so far.
     #[must_use]
     pub fn report(&self) -> &TuningReport {

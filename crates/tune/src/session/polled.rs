@@ -114,12 +114,14 @@ mod tests {
             max_link_bytes: u64::MAX,
             min_task_bytes: 0,
             max_task_bytes: 0,
+            max_batch_tasks: 0,
         };
         let own = Configuration {
             workers,
             replicas: vec![4],
             link_bytes: Vec::new(),
             task_bytes: 0,
+            batch_tasks: 0,
         };
         let options = ControllerOptions {
             cores: 4,
@@ -201,6 +203,7 @@ mod tests {
             replicas: vec![4],
             link_bytes: Vec::new(),
             task_bytes: 0,
+            batch_tasks: 0,
         };
         for (mode, chooses) in [
             (TuningMode::Change, true),

@@ -159,6 +159,7 @@ impl SimulatedPlan {
             replicas: vec![1; self.stages.len()],
             link_bytes: vec![link_bytes; self.links.len()],
             task_bytes: 0,
+            batch_tasks: 0,
         }
     }
 
@@ -178,6 +179,7 @@ impl SimulatedPlan {
             max_link_bytes,
             min_task_bytes: 0,
             max_task_bytes: 0,
+            max_batch_tasks: 0,
         }
     }
 

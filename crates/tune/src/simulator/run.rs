@@ -272,6 +272,7 @@ impl SimulatedRun {
                     }
                 })
                 .collect(),
+            messages: 0.0,
         }
     }
 }

@@ -159,6 +159,7 @@ impl<'a> Grid<'a> {
             replicas: (0..stages).map(|stage| value(stage) as usize).collect(),
             link_bytes: vec![value(stages); self.plan.links.len()],
             task_bytes: 0,
+            batch_tasks: 0,
         }
     }
 

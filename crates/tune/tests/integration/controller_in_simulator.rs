@@ -15,6 +15,7 @@ fn ones(plan: &SimulatedPlan) -> Configuration {
         replicas: vec![1; plan.stages.len()],
         link_bytes: vec![1 << 20; plan.links.len()],
         task_bytes: 0,
+        batch_tasks: 0,
     }
 }
 
@@ -153,6 +154,7 @@ fn a_competitor_that_starts_midway_takes_at_most_three_changes() {
             replicas: vec![1, 4, 1],
             link_bytes: controller.kept().link_bytes.clone(),
             task_bytes: 0,
+            batch_tasks: 0,
         };
         run.configure(&configuration).unwrap();
         run.window(1.0);

@@ -63,6 +63,7 @@ fn local_search_alone_finds_threads_and_replicas() {
                 replicas: vec![1, replicas],
                 link_bytes: vec![1 << 20],
                 task_bytes: 0,
+                batch_tasks: 0,
             })
             .map(|one| plan.rate(&one))
             .fold(0.0, f64::max);

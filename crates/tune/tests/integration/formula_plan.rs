@@ -85,6 +85,7 @@ impl FormulaPlan {
                     occupancy: (rate / self.rate(configuration)).powi(4).min(1.0),
                 })
                 .collect(),
+            messages: 0.0,
         }
     }
 }
@@ -95,6 +96,7 @@ pub(crate) fn start(stages: usize, workers: usize, replicas: usize) -> Configura
         replicas: vec![replicas; stages],
         link_bytes: vec![1 << 20; stages - 1],
         task_bytes: 0,
+        batch_tasks: 0,
     }
 }
 
@@ -107,6 +109,7 @@ pub(crate) fn limits(replicas: &[usize], workers: usize) -> ConfigurationLimits 
         max_link_bytes: 1 << 26,
         min_task_bytes: 0,
         max_task_bytes: 0,
+        max_batch_tasks: 0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! One binary, to link once.
 
+mod cluster;
 mod controller;
 mod controller_default;
 mod controller_in_simulator;

@@ -1,8 +1,8 @@
 //! Client side: a thread per slot takes tasks from the scheduler and returns their results.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,20 @@ use isochrony_runtime::start_worker;
 
 use isochrony_store::shard_cache::CacheReport;
 
+use super::active_slots::ActiveSlots;
 use super::events::StreamTable;
 use super::placed_tasks::{BATCHES_IN_FLIGHT, PlacedTasks, SlotPlace};
 use super::placement_state::PlacedTask;
 use super::results::ResultCodec;
 use super::runner::task_hash;
+use super::running_cluster::RunningCluster;
+use super::task_counts::TaskCounts;
 use super::tasks::TaskBatch;
 use super::{RemoteSlot, SlotError, TaskCluster};
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::partition::TaskInput;
 use crate::scheduler::reorder::Registration;
+use crate::scheduler::running_tasks::RunningTasks;
 use crate::scheduler::split::SplitPlan;
 use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput, TaskScheduler};
 use crate::scheduler::worker::WorkerResult;
@@ -40,15 +44,27 @@ pub(crate) struct Dispatcher<'a> {
     streams: Vec<StreamTable>,
     hash: u64,
     ended: AtomicBool,
-    slots: AtomicUsize,
+    joined: AtomicUsize,
+    slots: Arc<ActiveSlots>,
     results: Mutex<Vec<WorkerResult>>,
-    expected_tasks: u64,
-    completed_tasks: AtomicU64,
-    busy_ns: AtomicU64,
+    counts: Mutex<TaskCounts>,
+    /// For tests: seed of random changes of slots and batches.
+    shuffle: Option<u64>,
+}
+
+struct Batch {
+    begun: Instant,
+    tasks: Vec<PlacedTask>,
+    /// Tuning did not state the size.
+    has_own_size: bool,
 }
 
 impl<'a> Dispatcher<'a> {
-    pub(crate) fn new(cluster: &'a dyn TaskCluster, split: &'a SplitPlan) -> Self {
+    pub(crate) fn new(
+        cluster: &'a dyn TaskCluster,
+        split: &'a SplitPlan,
+        shuffle: Option<u64>,
+    ) -> Self {
         Self {
             cluster,
             split,
@@ -63,16 +79,34 @@ impl<'a> Dispatcher<'a> {
             streams: split.subgraphs.iter().map(StreamTable::of).collect(),
             hash: task_hash(&split.subgraphs),
             ended: AtomicBool::new(false),
-            slots: AtomicUsize::new(0),
+            joined: AtomicUsize::new(0),
+            slots: Arc::new(ActiveSlots::new(cluster.present_slots())),
             results: Mutex::default(),
-            expected_tasks: split
-                .subgraphs
-                .iter()
-                .map(ParallelSubgraph::task_count)
-                .sum(),
-            completed_tasks: AtomicU64::new(0),
-            busy_ns: AtomicU64::new(0),
+            counts: Mutex::new(TaskCounts::expecting(
+                split
+                    .subgraphs
+                    .iter()
+                    .map(ParallelSubgraph::task_count)
+                    .sum(),
+            )),
+            shuffle,
         }
+    }
+
+    /// For tuning.
+    pub(crate) fn running(&self, tasks: RunningTasks) -> RunningCluster {
+        RunningCluster::new(tasks, &self.slots, self.placed.is_some(), MAX_BATCH)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, TaskCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a task is of one with the size at the start.
+    fn share(&self, task: &Task) -> f64 {
+        let range = &task.part.range;
+        let size = self.split.subgraphs[task.subgraph].size.samples;
+        (range.end - range.start) as f64 / size.max(1) as f64
     }
 
     pub(crate) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
@@ -86,7 +120,7 @@ impl<'a> Dispatcher<'a> {
             self.announce_demand();
             match self.cluster.next_slot(SLOT_WAIT, true) {
                 Ok(Some(slot)) => {
-                    let number = self.slots.fetch_add(1, Ordering::Relaxed);
+                    let number = self.joined.fetch_add(1, Ordering::Relaxed);
                     let name = slot.name().to_owned();
                     let drive = move || self.drive(slot, number);
                     let begun = start_worker(scope, number, None, drive);
@@ -102,21 +136,21 @@ impl<'a> Dispatcher<'a> {
     }
 
     fn announce_demand(&self) {
-        let completed = self.completed_tasks.load(Ordering::Relaxed);
-        let busy = Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed)).as_secs_f64();
-        // Gaps make more tasks than expected.
-        let left = match self.split.scheduler.is_finished() {
-            true => 0,
-            false => self.expected_tasks.saturating_sub(completed).max(1),
+        let scheduler = &self.split.scheduler;
+        let (left, ratio) = match scheduler.is_finished() {
+            true => (0, Some(0.0)),
+            false => self.counts().left(),
         };
-        let each = (completed > 0).then(|| busy / completed as f64);
-        let slot_seconds = each.map(|each| each * left as f64);
-        self.cluster.set_demand(left, slot_seconds);
+        let slot_seconds = ratio.map(|ratio| ratio * scheduler.busy().as_secs_f64());
+        self.cluster
+            .set_demand(left, slot_seconds, self.slots.enough());
     }
 
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.split.scheduler.stop();
+        // Wakes those that wait.
+        self.slots.set_limit(usize::MAX);
         self.cluster.stop();
     }
 
@@ -133,24 +167,31 @@ impl<'a> Dispatcher<'a> {
         let begun = Instant::now();
         let mut registration = Registration::default();
         let mut result = WorkerResult::of_slot(number, slot.name(), self.split.subgraphs.len());
-        let (mut sent, mut batch_size) = (VecDeque::<(Instant, Vec<PlacedTask>)>::new(), 1);
+        let (mut sent, mut own_size) = (VecDeque::<Batch>::new(), 1);
         let mut place = self.join(&mut *slot);
-        let mut leaves = false;
+        self.slots.join(number);
+        let (mut leaves, mut was_active) = (false, true);
         let ended = 'sent: loop {
             leaves |= slot.is_draining();
-            while !leaves
+            let is_active = self.placed.is_some() || self.slots.is_active(number);
+            if was_active && !is_active {
+                // What was reserved for it goes to others.
+                scheduler.unregister(&std::mem::take(&mut registration));
+            }
+            was_active = is_active;
+            while is_active
+                && !leaves
                 && sent.len() < BATCHES_IN_FLIGHT
-                && let Some(tasks) =
-                    self.next_batch(&mut place, &mut registration, batch_size, sent.is_empty())
+                && let Some(batch) =
+                    self.next_batch(&mut place, &mut registration, own_size, sent.is_empty())
             {
                 leaves = slot.is_draining();
                 if leaves {
-                    self.repeat(tasks.iter());
+                    self.repeat(batch.tasks.iter());
                     break;
                 }
-                let begun = Instant::now();
-                let request = self.send(&mut *slot, &tasks, &mut result);
-                sent.push_back((begun, tasks));
+                let request = self.send(&mut *slot, &batch.tasks, &mut result);
+                sent.push_back(batch);
                 if let Err(error) = request {
                     break 'sent error;
                 }
@@ -159,11 +200,16 @@ impl<'a> Dispatcher<'a> {
                 if leaves || scheduler.is_finished() {
                     break SlotError::Stopped;
                 }
+                if !is_active {
+                    self.slots.wait(number, TASK_WAIT);
+                }
                 continue;
             };
             match self.receive(&mut *slot, batch, &place, &mut result) {
                 Ok(took) => {
-                    batch_size = next_batch_size(batch_size, batch.1.len(), took);
+                    if batch.has_own_size {
+                        own_size = next_batch_size(own_size, batch.tasks.len(), took);
+                    }
                     sent.pop_front();
                 }
                 Err(error) => break error,
@@ -172,12 +218,12 @@ impl<'a> Dispatcher<'a> {
         match ended {
             SlotError::Lost => {
                 // No part of their results was delivered.
-                self.repeat(sent.iter().flat_map(|(_, tasks)| tasks));
+                self.repeat(sent.iter().flat_map(|batch| &batch.tasks));
                 result.remote_mut().lost = true;
             }
             SlotError::Failed(why) => {
                 let text = why.to_string();
-                for placed in sent.iter().flat_map(|(_, tasks)| tasks) {
+                for placed in sent.iter().flat_map(|batch| &batch.tasks) {
                     self.finish(placed);
                     self.complete_with(&placed.task, &text);
                 }
@@ -190,6 +236,7 @@ impl<'a> Dispatcher<'a> {
             placed.leave(place);
         }
         scheduler.unregister(&registration);
+        self.slots.leave(number);
         result.end(begun.elapsed());
         let results = self.results.lock();
         results
@@ -197,7 +244,38 @@ impl<'a> Dispatcher<'a> {
             .push(result);
     }
 
+    /// The number of tasks that tuning states; less near the end, so that all slots end together.
+    fn stated_size(&self) -> Option<usize> {
+        let stated = Some(self.slots.batch_tasks()).filter(|&tasks| tasks > 0)?;
+        let (_, used) = self.slots.counts();
+        let messages = (BATCHES_IN_FLIGHT * used) as u64;
+        let share = self.counts().unsent().div_ceil(messages);
+        Some(stated.min(usize::try_from(share).unwrap_or(usize::MAX)))
+    }
+
+    /// `own_size`: of the slot, by the time of its tasks.
     fn next_batch(
+        &self,
+        place: &mut Option<SlotPlace>,
+        registration: &mut Registration<TaskInput>,
+        own_size: usize,
+        waits: bool,
+    ) -> Option<Batch> {
+        let stated = self.stated_size();
+        let size = stated.unwrap_or(own_size);
+        let tasks = self.next_tasks(place, registration, size, waits)?;
+        let mut counts = self.counts();
+        let shares = tasks.iter().map(|placed| self.share(&placed.task));
+        shares.for_each(|share| counts.send(share));
+        drop(counts);
+        Some(Batch {
+            begun: Instant::now(),
+            tasks,
+            has_own_size: stated.is_none(),
+        })
+    }
+
+    fn next_tasks(
         &self,
         place: &mut Option<SlotPlace>,
         registration: &mut Registration<TaskInput>,
@@ -229,7 +307,12 @@ impl<'a> Dispatcher<'a> {
         Some(placed.join(slot.name(), report.as_ref()))
     }
 
-    fn repeat<'t>(&self, tasks: impl Iterator<Item = &'t PlacedTask>) {
+    fn repeat<'t>(&self, tasks: impl Iterator<Item = &'t PlacedTask> + Clone) {
+        let mut counts = self.counts();
+        for placed in tasks.clone() {
+            counts.repeat(self.share(&placed.task));
+        }
+        drop(counts);
         match &self.placed {
             Some(placed) => placed.requeue(tasks),
             None => tasks.for_each(|placed| self.split.scheduler.repeat(&placed.task)),
@@ -238,6 +321,7 @@ impl<'a> Dispatcher<'a> {
 
     /// After a memory refusal; false if it was retried alone too often.
     fn retry_later(&self, task: &Task) -> bool {
+        self.counts().repeat(self.share(task));
         match &self.placed {
             Some(placed) => placed.retry_later(task),
             None => self.split.scheduler.retry_later(task),
@@ -263,7 +347,7 @@ impl<'a> Dispatcher<'a> {
     fn receive(
         &self,
         slot: &mut dyn RemoteSlot,
-        (begun, tasks): &(Instant, Vec<PlacedTask>),
+        Batch { begun, tasks, .. }: &Batch,
         place: &Option<SlotPlace>,
         result: &mut WorkerResult,
     ) -> Result<Duration, SlotError> {
@@ -299,8 +383,8 @@ impl<'a> Dispatcher<'a> {
                 Ok(done) => {
                     let elapsed = Duration::from_nanos(done.elapsed_ns);
                     took += elapsed;
-                    self.completed_tasks.fetch_add(1, Ordering::Relaxed);
-                    self.busy_ns.fetch_add(done.elapsed_ns, Ordering::Relaxed);
+                    self.counts().complete(self.share(task));
+                    self.split.scheduler.add_busy(elapsed);
                     result.add(task, elapsed, done.output.samples);
                     let output = done.output.begun_at(*begun);
                     self.split.scheduler.complete(task, output);
@@ -312,6 +396,10 @@ impl<'a> Dispatcher<'a> {
         if let Some((task, why)) = refused {
             self.complete_with(task, &format!("worker {host}: {why}"));
         }
+        self.slots.add_message(tasks.len());
+        self.shuffle
+            .iter()
+            .for_each(|&seed| self.slots.shuffle(seed));
         Ok(took)
     }
 

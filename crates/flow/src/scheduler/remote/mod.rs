@@ -28,10 +28,14 @@
 //! **Caches.** With [`TaskCluster::placement`], tasks go to hosts that cache what they read, within the in-flight
 //! window ([`placed_tasks`]). Order and results are unaffected.
 //!
+//! **Tuning** changes how many tasks a batch carries, how large they are, and how many slots are given any
+//! ([`RunningCluster`](running_cluster::RunningCluster)).
+//!
 //! **Feeds** run in stages ([`stages`](super::stages)) in the client's process. Slots compute blocks of replicated
 //! stages: a message has a block's samples and their context, results return through the stage's reorder buffer. A
 //! worker has stand-ins for recordings that stay with the client.
 
+mod active_slots;
 mod blocks;
 mod dispatcher;
 mod events;
@@ -41,6 +45,8 @@ mod placed_tasks;
 mod placement_state;
 mod results;
 mod runner;
+mod running_cluster;
+mod task_counts;
 mod tasks;
 
 use std::time::Duration;
@@ -79,9 +85,9 @@ pub trait TaskCluster: std::fmt::Debug + Send + Sync {
         self.slots()
     }
 
-    /// Remaining tasks, and their seconds on one slot, if any was timed, for scaling the cluster. Called several times
-    /// a second.
-    fn set_demand(&self, _tasks: u64, _slot_seconds: Option<f64>) {}
+    /// Remaining tasks, and their seconds on one slot, if any was timed, for scaling the cluster. `enough`: more slots
+    /// than these were found to be of no use. Called several times a second.
+    fn set_demand(&self, _tasks: u64, _slot_seconds: Option<f64>, _enough: Option<usize>) {}
 
     /// Placement by host caches; None: a free slot gets the next task.
     fn placement(&self) -> Option<DispatchOptions> {

@@ -107,7 +107,9 @@ pub(crate) fn run(
         control.open_taps()?;
         control.attach(Arc::clone(&pool) as Arc<dyn RunningPlan>);
     }
-    if let Some(tuning) = options.tuning {
+    let remote = RemoteReplicas::new(options.cluster, &pool);
+    // Where slots compute blocks, it is not known what limits them.
+    if let Some(tuning) = options.tuning.filter(|_| remote.is_none()) {
         tuning.note_cuts(&stages.stage_of);
         tuning.attach(Arc::clone(&pool) as Arc<dyn RunningPlan>)?;
     }
@@ -120,7 +122,6 @@ pub(crate) fn run(
     let helpers_after = Duration::from_micros(options.stages.helpers_after_us);
     let mut shuffle = options.stages.shuffle;
     let mut threads = Vec::new();
-    let remote = RemoteReplicas::new(options.cluster, &pool);
     std::thread::scope(|scope| {
         if let Some(remote) = &remote {
             // Without it this process computes all blocks.

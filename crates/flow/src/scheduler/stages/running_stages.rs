@@ -41,6 +41,7 @@ impl RunningPlan for StagePool {
                 })
                 .collect(),
             task_bytes: 0,
+            batch_tasks: 0,
         }
     }
 
@@ -57,6 +58,7 @@ impl RunningPlan for StagePool {
             max_link_bytes: self.max_link_bytes,
             min_task_bytes: 0,
             max_task_bytes: 0,
+            max_batch_tasks: 0,
         }
     }
 

@@ -83,6 +83,7 @@ fn random_configuration(random: &mut Rng, plan: &SimulatedPlan) -> Configuration
         workers: random.usize(1..7),
         link_bytes: plan.links.iter().map(|_| random.u64(1..1500)).collect(),
         task_bytes: 0,
+        batch_tasks: 0,
     }
 }
 
