@@ -58,7 +58,7 @@ impl Default for StageOptions {
             burst_bytes: 1 << 20,
             block_bytes: 1 << 20,
             cell_bytes: 1 << 20,
-            divided_us: 20,
+            divided_us: 50,
             link_bytes: 2 << 20,
             shuffle: None,
             threads_per_cache: 0,

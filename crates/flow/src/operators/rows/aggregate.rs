@@ -190,7 +190,7 @@ impl AggregateInput {
 
 /// Of adding a value, and of the result of a group, about (AMD EPYC).
 const VALUE_NS: f64 = 3.0;
-const SUM_NS: f64 = 20.0;
+const SUM_NS: f64 = 40.0;
 const ROUND_NS: f64 = 200.0;
 
 #[derive(Debug)]

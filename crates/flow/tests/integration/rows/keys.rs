@@ -212,7 +212,7 @@ fn by_loops(rows: &[Row], kind: usize, every: i64) -> Vec<Found> {
             let same = inside
                 .iter()
                 .filter(|other| other.key.map(|key| distinct(kind, key)) == key);
-            let numbers = same
+            let mut numbers = same
                 .clone()
                 .filter_map(|row| row.x)
                 .map(|x| f64::from(x) / 8.0);
@@ -220,7 +220,7 @@ fn by_loops(rows: &[Row], kind: usize, every: i64) -> Vec<Found> {
                 (window * every).max(rows[0].start),
                 same.count() as i64,
                 Some(numbers.clone().sum()),
-                numbers.last(),
+                numbers.next_back(),
             ));
         }
     }
@@ -473,7 +473,7 @@ fn explain_says_which_groups_replicas_share_and_why_not() {
     };
     let source = smooth(smooth(samples(&x, 100)));
     let few = source.rewindow(2000).unwrap().stats([Stat::Max]).unwrap();
-    let params = json!({"keys": ["max"], "aggregates": {"mean": ["start", "mean"]}, "every": 60.0});
+    let params = json!({"keys": ["max"], "aggregates": {"mean": ["start", "mean"], "std": ["end", "std"]}, "every": 60.0});
     let few = text(
         &few.then::<GroupBy>(params.as_object().unwrap().clone())
             .unwrap(),

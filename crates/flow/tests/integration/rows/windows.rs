@@ -251,7 +251,8 @@ fn results(table: &RecordBatch) -> Vec<Found> {
 fn grouped(plan: &Plan, params: &serde_json::Value) -> Result<Plan, PlanError> {
     let mut params = params.as_object().unwrap().clone();
     params.insert("keys".into(), json!(["key"]));
-    let aggregates = json!({"n": "count", "sum": ["x", "sum"], "first": ["x", "first"]});
+    let aggregates =
+        json!({"n": "count", "sum": ["x", "sum"], "first": ["x", "first"], "mean": ["x", "mean"]});
     params.insert("aggregates".into(), aggregates);
     plan.then::<GroupBy>(params)
 }
