@@ -1,6 +1,6 @@
 """This machine as the simulator of plans describes one: its caches, memory and cores, measured in a second.
 
-The rest is of the runtime (`helpers_after_s`, `spin_s`) or as good as independent of the machine beside stages that take
+The rest is of the runtime (`helpers_after_s`, `spin_s`), or hardly differs between machines beside stages that take
 0.1 ms and more for an item (`hand_over_s`, `wake_s`, `time_slice_s`).
 """
 

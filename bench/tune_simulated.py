@@ -1,8 +1,9 @@
 """Runs of a plan beside their simulation and the flow model, with costs of operators that were measured one by one.
 
 `Plan.characterise` measures what each operator costs by itself. One counted run says which operators a stage has, how
-many samples come to each, and what links carry. From these, and from what `tune_machine.py` measures of caches and memory,
-the simulator and the flow model predict the throughput of every configuration, none of whose times they have seen.
+many samples come to each, and what links carry. From these, and from what `tune_machine.py` measures of caches and
+memory, the simulator and the flow model predict the throughput of every configuration, none of whose times they have
+seen.
 """
 
 from __future__ import annotations

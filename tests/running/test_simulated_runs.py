@@ -25,7 +25,12 @@ def request(**changed: Any) -> str:
         {"workers": workers, "replicas": [1, replicas, 1], "link_bytes": [1 << 20] * 2}
         for workers, replicas in ((1, 1), (3, 1), (4, 2))
     ]
-    whole = {"plan": {"stages": stages, "links": links}, "machine": {"cores": 4, "hand_over_s": 1e-6}, "seed": 1, "configurations": configurations}
+    whole = {
+        "plan": {"stages": stages, "links": links},
+        "machine": {"cores": 4, "hand_over_s": 1e-6},
+        "seed": 1,
+        "configurations": configurations,
+    }
     return json.dumps(whole | changed)
 
 

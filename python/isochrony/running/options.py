@@ -303,8 +303,9 @@ class RunKeywords(TypedDict, total=False):
             details="""Results are the same to the bit. `report.tuning` has the configuration at the end, the
                 bottleneck, and each decision with its reason, the predicted and the measured gain, and the
                 alternatives. A run that is too short for a trial to pay is not changed, nor is a stated number of
-                `workers=`. A `Configuration` of another plan or machine is an `OptionError`. On a cluster batches
-                of tasks and the number of slots in use are adapted, too. docs/tuning.md says what is adapted during a run and what is chosen before it.""",
+                `workers=`. A `Configuration` of another plan or machine is an `OptionError`. With `on=` batches of
+                tasks and the number of slots in use are adapted. docs/tuning.md says what is adapted during a run and
+                what is chosen before it.""",
             metavar="yes|recommend|FILE",
             parse=parsed_tune,
             is_setting=False,
