@@ -46,6 +46,7 @@ pub(crate) mod pool;
 mod ranked_error;
 pub(crate) mod report;
 mod run;
+mod run_status;
 mod slot;
 mod source_order;
 pub(crate) mod start_settings;

@@ -3,10 +3,9 @@
 //! [`isochrony_tune::TuningSession`] decides; it knows neither clocks nor threads. This module reads the counters,
 //! chooses the windows, and applies a [`Configuration`]. Results keep their bits.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use std::path::{Path, PathBuf};
 
 use isochrony_runtime::{Progress, start_scoped_helper};
 use isochrony_system::usage::process_cpu_time;
@@ -18,10 +17,9 @@ use isochrony_tune::{
     TuningSession, Window,
 };
 
-use serde_json::json;
-
 use super::advice::Advice;
 use super::report::StageMeasurement;
+use super::run_status::RunStatus;
 use super::start_settings::{GivenSettings, fix_io, has_several_caches};
 use crate::PlanError;
 use crate::plan::graph::Graph;
@@ -381,12 +379,8 @@ impl Tuning {
         };
         let mut applied = start;
         let mut last = Reading::of(&*running, progress);
-        let mut status = self.status.as_deref().map(|path| Status {
-            path,
-            names: running.names(),
-            begun: last.at,
-            written: None,
-        });
+        let mut status =
+            (self.status.as_deref()).map(|path| RunStatus::new(path, running.names(), last.at));
         drop(running);
         while let Some(next) = self.wait_for_window(&last, progress) {
             if next.slots.is_some_and(|slots| slots.are_joining) {
@@ -413,7 +407,8 @@ impl Tuning {
             running.set_enough_slots(session.enough_slots());
             state.report = session.report().clone();
             if let Some(status) = &mut status {
-                status.write(&window, session.report(), progress, &applied, next.slots);
+                let present = next.slots.map(|slots| slots.present);
+                status.write(&window, session.report(), progress, &applied, present);
             }
             drop(state);
             last = match window.elapsed_s > 0.0 {
@@ -447,62 +442,6 @@ impl Tuning {
             results += u64::from(now != done);
             done = now;
         }
-    }
-}
-
-struct Status<'a> {
-    path: &'a Path,
-    names: Vec<String>,
-    begun: Instant,
-    written: Option<Instant>,
-}
-
-const STATUS_INTERVAL: Duration = Duration::from_millis(500);
-/// Last decisions in a status.
-const STATUS_DECISIONS: usize = 5;
-
-impl Status<'_> {
-    fn write(
-        &mut self,
-        window: &Window,
-        report: &TuningReport,
-        progress: &Progress,
-        configuration: &Configuration,
-        slots: Option<SlotCounts>,
-    ) {
-        if self
-            .written
-            .is_some_and(|at| at.elapsed() < STATUS_INTERVAL)
-        {
-            return;
-        }
-        self.written = Some(Instant::now());
-        let text = json!({
-            "format": 1,
-            "pid": std::process::id(),
-            "elapsed_s": self.begun.elapsed().as_secs_f64(),
-            "done": progress.done(),
-            "total": progress.total(),
-            "names": self.names,
-            "window": window,
-            "configuration": configuration,
-            "slots": slots.map(|slots| slots.present),
-            "bottleneck": report.bottleneck.map(|bottleneck| bottleneck.to_string()),
-            "predicted_rate": report.predicted_rate,
-            "model": report.model.map(|model| model.name()),
-            "model_reason": report.model.map(|model| model.to_string()),
-            "decisions": report.decisions.iter().rev().take(STATUS_DECISIONS).rev().map(ToString::to_string).collect::<Vec<_>>(),
-        });
-        let part = self.path.with_extension("part");
-        // A full disk must not end the run.
-        let written = std::fs::write(&part, text.to_string());
-        let _unused = written.and_then(|()| std::fs::rename(&part, self.path));
-    }
-}
-
-impl Drop for Status<'_> {
-    fn drop(&mut self) {
-        let _unused = std::fs::remove_file(self.path);
     }
 }
 

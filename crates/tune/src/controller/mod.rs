@@ -446,7 +446,11 @@ impl Controller {
             let reason = "it is not clear whether the change at once gained";
             return Some(Candidate::back_to(before.clone(), reason));
         }
-        let default = self.default.as_ref().filter(|_| !self.knows_default);
+        let links = self.kept.link_bytes.len();
+        // The number of a cluster's slots may have changed.
+        let is_possible = |one: &&Configuration| self.limits.check(one, links).is_ok();
+        let default = (self.default.as_ref()).filter(|_| !self.knows_default);
+        let default = default.filter(is_possible);
         let mut all = candidates(
             costs,
             &self.kept,
