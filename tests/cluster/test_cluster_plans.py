@@ -381,7 +381,7 @@ def open_paths() -> list[str]:
 def test_scale_needs_a_cluster_that_scales(client: Any, signal: iso.Signal) -> None:
     plan = iso.scan(signal).map(lambda s: s + 1)
     for wrong in (3, (0, 0), (4, 2), (1, 2, 3), (-1, 2), (1, 5000)):
-        with pytest.raises(iso.OptionError, match="least and the most workers"):
+        with pytest.raises(iso.OptionError, match="fewest and the most workers"):
             plan.collect(on=client, scale=wrong)
     with pytest.raises(iso.OptionError, match="needs on= a cluster that can scale"):
         plan.collect(scale=(1, 2))
