@@ -194,7 +194,7 @@ def test_the_command_line_saves_and_replays(plan: iso.Plan, client: Any, tmp_pat
     _CLIENTS.pop(client.scheduler.address).close()
 
 
-class Scaled:
+class RecordedCluster:
     """A cluster that notes what it is asked for."""
 
     def __init__(self) -> None:
@@ -205,7 +205,7 @@ class Scaled:
 
 
 def test_a_cluster_is_not_asked_for_slots_that_are_of_no_use() -> None:
-    cluster = Scaled()
+    cluster = RecordedCluster()
     scaling = Scaling(cluster, 1, 8)
     workers = {"a": 2, "b": 2}
     scaling.set_demand(1000, 1e6)

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use isochrony_runtime::{ActiveWatch, Interrupt, WaitCheck, Watch};
 
-use super::helpers::Helpers;
+use super::part_executor::PartExecutor;
 use super::pool::OutputPool;
 use super::slot::{NO_EXPECTED_INDEX, NodeState};
 use crate::{Item, OpError, OpErrorKind};
@@ -45,7 +45,7 @@ pub(crate) struct ExecutionContext {
     /// Operators that answered [`Next::Done`](crate::Next::Done). When it rises, upstream nodes may be unused.
     pub(crate) done_count: u64,
     pub(crate) other_errors: Vec<NodeError>,
-    pub(crate) helpers: Option<Arc<dyn Helpers>>,
+    pub(crate) helpers: Option<Arc<dyn PartExecutor>>,
 }
 
 pub(super) fn wait_check(

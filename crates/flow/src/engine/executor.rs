@@ -9,7 +9,7 @@ use super::branches::ExecutorTaps;
 use super::burst_latency::BurstLatencies;
 use super::context::ExecutionContext;
 use super::cut_rule::CutOrigin;
-use super::helpers::Helpers;
+use super::part_executor::PartExecutor;
 use super::pool::OutputPool;
 use super::ranked_error::RankedError;
 use super::report::{OperatorReport, Report};
@@ -96,7 +96,7 @@ impl PlanExecutor {
     }
 
     /// For operators that divide their work.
-    pub(crate) fn with_helpers(mut self, helpers: Option<Arc<dyn Helpers>>) -> Self {
+    pub(crate) fn with_helpers(mut self, helpers: Option<Arc<dyn PartExecutor>>) -> Self {
         self.context.helpers = helpers;
         self
     }

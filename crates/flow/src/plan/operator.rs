@@ -153,7 +153,7 @@ pub enum Resource {
 pub(crate) enum KeyReplicas {
     /// Not an operator that has keys.
     NoKeys,
-    /// It divides its calls among [`Helpers`](crate::engine::Helpers).
+    /// It divides its calls among [`PartExecutor`](crate::engine::PartExecutor).
     Possible,
     /// Why one thread is as fast.
     Useless(&'static str),

@@ -87,7 +87,7 @@ impl EventBranch {
     pub(crate) fn rewinds(&self) {
         let branch = &mut lock(&self.order).branches[self.number];
         let rewinds = branch.bound.rewinds + 1;
-        branch.bound = Position::first_after(rewinds);
+        branch.bound = EventPosition::first_after(rewinds);
     }
 
     pub(super) fn open(&self, same: bool) -> Result<(), OpError> {
@@ -136,19 +136,19 @@ impl EventBranch {
     }
 
     pub(super) fn end(&self) {
-        lock(&self.order).branches[self.number].bound = Position::END;
+        lock(&self.order).branches[self.number].bound = EventPosition::END;
     }
 }
 
 /// Where an event ends, comparable between the sinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Position {
+struct EventPosition {
     rewinds: u64,
     /// Last sample: its index, or its time if the sinks read recordings of different clocks.
     last: i64,
 }
 
-impl Position {
+impl EventPosition {
     const END: Self = Self {
         rewinds: u64::MAX,
         last: i64::MAX,
@@ -162,7 +162,7 @@ impl Position {
 
 #[derive(Debug)]
 struct Event {
-    at: Position,
+    at: EventPosition,
     kind: Arc<str>,
     /// As indices of the recording.
     range: Range<i64>,
@@ -260,14 +260,14 @@ impl BranchAxis {
 struct BranchState {
     axis: BranchAxis,
     /// No event that follows ends before it.
-    bound: Position,
+    bound: EventPosition,
     waiting: VecDeque<Event>,
     waiting_bytes: u64,
 }
 
 impl BranchState {
     /// An event that ends before one given earlier counts as ending with it: the order of one sink stays.
-    fn position_of(&mut self, range: &Range<i64>, by_index: bool) -> Position {
+    fn position_of(&mut self, range: &Range<i64>, by_index: bool) -> EventPosition {
         let last = range.end.saturating_sub(1);
         let last = match by_index {
             true => Some(last),
@@ -370,7 +370,7 @@ impl EventOrder {
     fn add_branch(&mut self) -> usize {
         self.branches.push(BranchState {
             axis: BranchAxis::of(&PortType::Count, None),
-            bound: Position::first_after(0),
+            bound: EventPosition::first_after(0),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         });

@@ -32,7 +32,7 @@ fn options() -> RunOptions<'static> {
     options
 }
 
-struct Tuned {
+struct TunedRun {
     output: PlanOutput,
     report: Report,
     tuning: TuningReport,
@@ -40,7 +40,12 @@ struct Tuned {
 }
 
 /// On slots, of which one in `lost_one_in` calls loses one.
-fn run(plan: &Plan, mode: TuningMode, delay_ms: u64, lost_one_in: u64) -> Result<Tuned, RunError> {
+fn run(
+    plan: &Plan,
+    mode: TuningMode,
+    delay_ms: u64,
+    lost_one_in: u64,
+) -> Result<TunedRun, RunError> {
     let hosts = [(vec![plan.clone()], None)];
     let delay = Duration::from_millis(delay_ms);
     let cluster = Loopback::with_delay(&hosts, None, options(), SLOTS, lost_one_in, delay);
@@ -49,7 +54,7 @@ fn run(plan: &Plan, mode: TuningMode, delay_ms: u64, lost_one_in: u64) -> Result
     here.cluster = Some(&cluster);
     here.tuning = Some(&tuning);
     let (output, report) = plan.collect_with(&here)?;
-    Ok(Tuned {
+    Ok(TunedRun {
         output,
         report,
         tuning: tuning.report().unwrap(),
@@ -57,7 +62,7 @@ fn run(plan: &Plan, mode: TuningMode, delay_ms: u64, lost_one_in: u64) -> Result
     })
 }
 
-fn tuned(plan: &Plan, mode: TuningMode, delay_ms: u64, lost_one_in: u64) -> Tuned {
+fn tuned(plan: &Plan, mode: TuningMode, delay_ms: u64, lost_one_in: u64) -> TunedRun {
     run(plan, mode, delay_ms, lost_one_in).unwrap()
 }
 
@@ -82,7 +87,7 @@ fn a_bad_start_is_improved_where_messages_travel_for_long() {
     let start = configuration(1, SLOTS, 1);
     let ran = tuned(&plan, TuningMode::ChangeFrom(start), 10, 0);
     assert_eq!(ran.output, expected(&plan));
-    let Tuned { report, tuning, .. } = ran;
+    let TunedRun { report, tuning, .. } = ran;
     let kept = tuning.decisions.iter();
     let kept: Vec<_> = kept.filter(|one| one.outcome == Outcome::Kept).collect();
     assert!(

@@ -9,8 +9,8 @@ use isochrony_segment::{Buffer, DType};
 use super::drive::fan_out;
 use super::marks::send_mark;
 use crate::engine::context::ExecutionContext;
-use crate::engine::helpers::Helpers;
 use crate::engine::mark::Mark;
+use crate::engine::part_executor::PartExecutor;
 use crate::engine::pool::Block;
 use crate::engine::slot::{Slot, end_upstream};
 use crate::{Break, Item, OpError, OpErrorKind, Port, RangeOrigin};
@@ -97,7 +97,7 @@ impl Out<'_> {
     }
 
     /// Threads that may compute parts of this call; None with one thread.
-    pub(crate) fn helpers(&self) -> Option<Arc<dyn Helpers>> {
+    pub(crate) fn helpers(&self) -> Option<Arc<dyn PartExecutor>> {
         self.context.helpers.clone()
     }
 

@@ -35,13 +35,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What measurements may take: the shorter time, but in any case that of a block within the share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Budget {
+pub(super) struct MeasurementBudget {
     /// Of the expected run.
     pub(super) share: f64,
     pub(super) seconds: f64,
 }
 
-impl Budget {
+impl MeasurementBudget {
     pub(super) fn shared_by(self, functions: usize) -> Self {
         let part = 1.0 / functions.max(1) as f64;
         Self {
@@ -59,7 +59,7 @@ impl Budget {
 }
 
 /// What a decision says beside the places.
-pub(super) struct Finding {
+pub(super) struct PlaceChoice {
     pub(super) outcome: PlaceOutcome,
     pub(super) place: FunctionPlace,
     pub(super) reason: String,
@@ -67,7 +67,7 @@ pub(super) struct Finding {
     pub(super) alternatives: Vec<(FunctionPlace, Option<f64>)>,
 }
 
-impl Finding {
+impl PlaceChoice {
     pub(super) fn not_measured(reason: impl Into<String>) -> Self {
         Self::without_gain(PlaceOutcome::NotMeasured, FunctionPlace::Auto, reason)
     }
@@ -94,14 +94,17 @@ pub(super) struct Measurement<'a> {
     pub(super) samples: u64,
     pub(super) threads: usize,
     pub(super) before_is_parallel: bool,
-    pub(super) budget: Budget,
+    pub(super) budget: MeasurementBudget,
 }
 
 /// Measures a function and chooses its place. An error of the plan or the function is left to the run.
 ///
 /// # Errors
 /// [`RunError::Interrupted`].
-pub(super) fn measure(of: &Measurement<'_>, options: &RunOptions<'_>) -> Result<Finding, RunError> {
+pub(super) fn measure(
+    of: &Measurement<'_>,
+    options: &RunOptions<'_>,
+) -> Result<PlaceChoice, RunError> {
     let options = RunOptions {
         tuning: None,
         progress: None,
@@ -111,17 +114,17 @@ pub(super) fn measure(of: &Measurement<'_>, options: &RunOptions<'_>) -> Result<
     };
     match of.finding(&options) {
         Ok(finding) => Ok(finding),
-        Err(Unmeasured::Ended(error)) => Err(error),
-        Err(Unmeasured::Failed(why)) => Ok(Finding::without_gain(
+        Err(MeasurementFailure::Ended(error)) => Err(error),
+        Err(MeasurementFailure::Failed(why)) => Ok(PlaceChoice::without_gain(
             PlaceOutcome::Chosen,
             FunctionPlace::Inline,
             format!("the measurement failed: {why}"),
         )),
-        Err(Unmeasured::NoBlocks) => Ok(Finding::not_measured(format!(
+        Err(MeasurementFailure::NoBlocks) => Ok(PlaceChoice::not_measured(format!(
             "no block reaches it in the first {} % of the samples",
             100 / LARGEST_SHARE
         ))),
-        Err(Unmeasured::TooLong(block_s)) => Ok(Finding::not_measured(format!(
+        Err(MeasurementFailure::TooLong(block_s)) => Ok(PlaceChoice::not_measured(format!(
             "a call takes {}, too long for measurements in {:.1} % of the run",
             duration(block_s),
             100.0 * of.budget.share
@@ -129,7 +132,7 @@ pub(super) fn measure(of: &Measurement<'_>, options: &RunOptions<'_>) -> Result<
     }
 }
 
-enum Unmeasured {
+enum MeasurementFailure {
     /// The user ended the run.
     Ended(RunError),
     /// An operator failed, as text.
@@ -139,7 +142,7 @@ enum Unmeasured {
     TooLong(f64),
 }
 
-impl Unmeasured {
+impl MeasurementFailure {
     /// A signal's exception inside a function requests an interrupt, and is one, too.
     fn of(error: RunError, options: &RunOptions<'_>) -> Self {
         let is_requested = (options.interrupt).is_some_and(Interrupt::is_requested);
@@ -154,8 +157,8 @@ impl Unmeasured {
     }
 }
 
-/// Blocks of the function's input, and what one thread took for them.
-struct Blocks {
+/// CapturedBlocks of the function's input, and what one thread took for them.
+struct CapturedBlocks {
     inputs: Vec<Arc<Events>>,
     /// Of the longest source.
     samples: u64,
@@ -163,7 +166,7 @@ struct Blocks {
 }
 
 impl Measurement<'_> {
-    fn finding(&self, options: &RunOptions<'_>) -> Result<Finding, Unmeasured> {
+    fn finding(&self, options: &RunOptions<'_>) -> Result<PlaceChoice, MeasurementFailure> {
         let total = self.samples as f64;
         let (mut costs, blocks) = self.first_costs(options)?;
         let run_s = (costs.before_s + costs.call_s) * total;
@@ -173,7 +176,7 @@ impl Measurement<'_> {
                 duration(run_s)
             );
             let (outcome, place) = (PlaceOutcome::TooShort, FunctionPlace::Auto);
-            return Ok(Finding::without_gain(outcome, place, reason));
+            return Ok(PlaceChoice::without_gain(outcome, place, reason));
         }
         let mut said = format!(
             "{} for {} samples in one thread",
@@ -183,7 +186,7 @@ impl Measurement<'_> {
         if costs.largest_gain(total, self.threads) < MIN_PLACE_GAIN {
             said += ": too little to gain elsewhere";
             let (outcome, place) = (PlaceOutcome::Chosen, FunctionPlace::Inline);
-            return Ok(Finding::without_gain(outcome, place, said));
+            return Ok(PlaceChoice::without_gain(outcome, place, said));
         }
         match self.in_threads(&blocks, options)? {
             Ok((one, two)) => {
@@ -210,7 +213,7 @@ impl Measurement<'_> {
         let mut alternatives: Vec<_> = others.map(|other| (other, gain(other))).collect();
         let order = |gain: Option<f64>| gain.unwrap_or(f64::NEG_INFINITY);
         alternatives.sort_by(|one, other| order(other.1).total_cmp(&order(one.1)));
-        Ok(Finding {
+        Ok(PlaceChoice {
             outcome: PlaceOutcome::Chosen,
             place,
             reason: said,
@@ -220,13 +223,16 @@ impl Measurement<'_> {
     }
 
     /// Of few blocks, then of as many as the budget allows.
-    fn first_costs(&self, options: &RunOptions<'_>) -> Result<(FunctionCosts, Blocks), Unmeasured> {
+    fn first_costs(
+        &self,
+        options: &RunOptions<'_>,
+    ) -> Result<(FunctionCosts, CapturedBlocks), MeasurementFailure> {
         let most = (self.samples / LARGEST_SHARE).clamp(1, MAX_SAMPLES);
         let mut samples = (self.samples / FIRST_SHARE).clamp(1, most);
         let mut blocks = loop {
             match self.capture(samples, options)? {
                 Some(blocks) => break blocks,
-                None if samples >= most => return Err(Unmeasured::NoBlocks),
+                None if samples >= most => return Err(MeasurementFailure::NoBlocks),
                 None => samples = (4 * samples).min(most),
             }
         };
@@ -245,7 +251,7 @@ impl Measurement<'_> {
                     // The first blocks are all but the smallest that there are.
                     let block_s = costs.call_s * blocks.samples as f64;
                     if PASSES * block_s > self.budget.share * run_s {
-                        return Err(Unmeasured::TooLong(block_s));
+                        return Err(MeasurementFailure::TooLong(block_s));
                     }
                 }
                 None => {}
@@ -256,9 +262,9 @@ impl Measurement<'_> {
 
     fn costs(
         &self,
-        blocks: &Blocks,
+        blocks: &CapturedBlocks,
         options: &RunOptions<'_>,
-    ) -> Result<FunctionCosts, Unmeasured> {
+    ) -> Result<FunctionCosts, MeasurementFailure> {
         let call = self.call(FunctionPlace::Threads, blocks, options)?;
         let per_sample = |time: Duration| time.as_secs_f64() / blocks.samples as f64;
         Ok(FunctionCosts {
@@ -275,7 +281,7 @@ impl Measurement<'_> {
         &self,
         samples: u64,
         options: &RunOptions<'_>,
-    ) -> Result<Option<Blocks>, Unmeasured> {
+    ) -> Result<Option<CapturedBlocks>, MeasurementFailure> {
         let mut graph = self.graph.clone();
         for node in &mut graph.nodes {
             if let Op::Scan { segment, .. } = &mut node.op {
@@ -292,7 +298,7 @@ impl Measurement<'_> {
         let (inputs, samples) = plan.take();
         let samples = self.whole_windows(samples);
         let items: u64 = inputs.iter().map(|input| input.items()).sum();
-        Ok((items > 0 && samples > 0).then_some(Blocks {
+        Ok((items > 0 && samples > 0).then_some(CapturedBlocks {
             inputs,
             samples,
             before,
@@ -315,7 +321,7 @@ impl Measurement<'_> {
         }
     }
 
-    fn graph(&self, place: FunctionPlace, blocks: &Blocks) -> Graph {
+    fn graph(&self, place: FunctionPlace, blocks: &CapturedBlocks) -> Graph {
         let graph = with_place(self.graph, self.node, place);
         let edges = &graph.nodes[self.node].inputs;
         replay(&graph, self.node, edges, &blocks.inputs, true)
@@ -325,25 +331,25 @@ impl Measurement<'_> {
     fn call(
         &self,
         place: FunctionPlace,
-        blocks: &Blocks,
+        blocks: &CapturedBlocks,
         options: &RunOptions<'_>,
-    ) -> Result<Duration, Unmeasured> {
+    ) -> Result<Duration, MeasurementFailure> {
         timed(&self.graph(place, blocks), options)
     }
 
     /// What one thread takes, and two at the same time, each for all blocks; the error is that of one of two.
     fn in_threads(
         &self,
-        blocks: &Blocks,
+        blocks: &CapturedBlocks,
         options: &RunOptions<'_>,
-    ) -> Result<Result<(Duration, Duration), String>, Unmeasured> {
+    ) -> Result<Result<(Duration, Duration), String>, MeasurementFailure> {
         let graph = self.graph(FunctionPlace::Threads, blocks);
         let (mut one, mut two) = (Duration::MAX, Duration::MAX);
         for _ in 0..ROUNDS {
             one = one.min(timed(&graph, options)?);
             match timed_twice(&graph, options) {
                 Ok(both) => two = two.min(both),
-                Err(Unmeasured::Failed(why)) => return Ok(Err(why)),
+                Err(MeasurementFailure::Failed(why)) => return Ok(Err(why)),
                 Err(error) => return Err(error),
             }
         }
@@ -355,9 +361,9 @@ impl Measurement<'_> {
         &self,
         costs: &mut FunctionCosts,
         said: &mut String,
-        blocks: &Blocks,
+        blocks: &CapturedBlocks,
         options: &RunOptions<'_>,
-    ) -> Result<(), Unmeasured> {
+    ) -> Result<(), MeasurementFailure> {
         let ideal = FunctionCosts {
             process: Some(ProcessCosts {
                 call_s: costs.call_s,
@@ -395,7 +401,7 @@ impl Measurement<'_> {
                     duration(start.as_secs_f64())
                 );
             }
-            Err(Unmeasured::Failed(why)) => {
+            Err(MeasurementFailure::Failed(why)) => {
                 *said += &format!(", failed in a worker process: {why}")
             }
             Err(error) => return Err(error),
@@ -405,17 +411,17 @@ impl Measurement<'_> {
 }
 
 /// Without setup.
-fn timed(graph: &Graph, options: &RunOptions<'_>) -> Result<Duration, Unmeasured> {
+fn timed(graph: &Graph, options: &RunOptions<'_>) -> Result<Duration, MeasurementFailure> {
     let executor = PlanExecutor::new(graph, options);
     let begun = Instant::now();
     let ran = executor.and_then(|mut executor| executor.run(options));
     let elapsed = begun.elapsed();
-    ran.map_err(|error| Unmeasured::of(error, options))?;
+    ran.map_err(|error| MeasurementFailure::of(error, options))?;
     Ok(elapsed)
 }
 
 /// Two executions at the same time, until both have ended.
-fn timed_twice(graph: &Graph, options: &RunOptions<'_>) -> Result<Duration, Unmeasured> {
+fn timed_twice(graph: &Graph, options: &RunOptions<'_>) -> Result<Duration, MeasurementFailure> {
     let (start, stop) = (Barrier::new(2), Interrupt::default());
     let theirs = RunOptions {
         interrupt: Some(&stop),
@@ -434,7 +440,9 @@ fn timed_twice(graph: &Graph, options: &RunOptions<'_>) -> Result<Duration, Unme
     };
     std::thread::scope(|scope| {
         let Ok(other) = start_scoped_helper(scope, "places", || run(&theirs)) else {
-            return Err(Unmeasured::Failed("no thread could be started".into()));
+            return Err(MeasurementFailure::Failed(
+                "no thread could be started".into(),
+            ));
         };
         let own = run(options);
         while own.is_ok() && !other.is_finished() {
@@ -442,7 +450,9 @@ fn timed_twice(graph: &Graph, options: &RunOptions<'_>) -> Result<Duration, Unme
             if options.watch.is_some_and(|watch| !watch.poll()) {
                 stop.request();
                 let _ended = other.join();
-                return Err(Unmeasured::Ended(RunError::Interrupted { items: 0 }));
+                return Err(MeasurementFailure::Ended(RunError::Interrupted {
+                    items: 0,
+                }));
             }
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -450,7 +460,7 @@ fn timed_twice(graph: &Graph, options: &RunOptions<'_>) -> Result<Duration, Unme
         let other = (other.join()).unwrap_or_else(|panic| Err(panicked(graph, &*panic)));
         let both = own.and_then(|own| Ok((own, other?)));
         let ((begun, end), (_, other_end)) =
-            both.map_err(|error| Unmeasured::of(error, options))?;
+            both.map_err(|error| MeasurementFailure::of(error, options))?;
         Ok(end.max(other_end).duration_since(begun))
     })
 }

@@ -10,7 +10,7 @@ mod placed;
 
 use isochrony_tune::{FunctionPlace, PlaceDecision, PlaceOutcome, TuneError};
 
-use self::measure::{Budget, Finding, Measurement, measure};
+use self::measure::{Measurement, MeasurementBudget, PlaceChoice, measure};
 use self::placed::set_place;
 use super::auto_workers::{self, WorkerChoice};
 use super::characterise::replay::upstream;
@@ -24,7 +24,7 @@ use crate::plan::graph::{Graph, GraphNode};
 use crate::{Parallelism, Resource, RunError};
 
 /// Share of the expected run that all measurements may take, and their most seconds if blocks take less.
-const BUDGET: Budget = Budget {
+const BUDGET: MeasurementBudget = MeasurementBudget {
     share: 0.02,
     seconds: 0.3,
 };
@@ -119,11 +119,11 @@ fn find(
     free: &[(usize, usize)],
     node: usize,
     options: &RunOptions<'_>,
-    budget: Budget,
-) -> Result<Finding, RunError> {
+    budget: MeasurementBudget,
+) -> Result<PlaceChoice, RunError> {
     let samples = match known_samples(graph) {
         Ok(samples) => samples,
-        Err(why) => return Ok(Finding::not_measured(why)),
+        Err(why) => return Ok(PlaceChoice::not_measured(why)),
     };
     let user_code = upstream(graph, node).find(|&at| !may_call(&graph.nodes[at], options));
     if let Some(before) = user_code {
@@ -131,10 +131,10 @@ fn find(
             "it follows {}, which is called in the run alone",
             graph.label(before)
         );
-        return Ok(Finding::not_measured(why));
+        return Ok(PlaceChoice::not_measured(why));
     }
     let before_is_parallel = match concurrency(graph, free, node, options)? {
-        Concurrency::None(why) => return Ok(Finding::not_measured(why)),
+        Concurrency::None(why) => return Ok(PlaceChoice::not_measured(why)),
         Concurrency::Tasks => true,
         Concurrency::Replicas => false,
     };

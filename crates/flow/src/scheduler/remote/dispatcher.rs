@@ -52,7 +52,7 @@ pub(crate) struct Dispatcher<'a> {
     shuffle: Option<u64>,
 }
 
-struct Batch {
+struct SentBatch {
     begun: Instant,
     tasks: Vec<PlacedTask>,
     /// Tuning did not state the size.
@@ -167,7 +167,7 @@ impl<'a> Dispatcher<'a> {
         let begun = Instant::now();
         let mut registration = Registration::default();
         let mut result = WorkerResult::of_slot(number, slot.name(), self.split.subgraphs.len());
-        let (mut sent, mut own_size) = (VecDeque::<Batch>::new(), 1);
+        let (mut sent, mut own_size) = (VecDeque::<SentBatch>::new(), 1);
         let mut place = self.join(&mut *slot);
         self.slots.join(number);
         let (mut leaves, mut was_active) = (false, true);
@@ -260,7 +260,7 @@ impl<'a> Dispatcher<'a> {
         registration: &mut Registration<TaskInput>,
         own_size: usize,
         waits: bool,
-    ) -> Option<Batch> {
+    ) -> Option<SentBatch> {
         let stated = self.stated_size();
         let size = stated.unwrap_or(own_size);
         let tasks = self.next_tasks(place, registration, size, waits)?;
@@ -268,7 +268,7 @@ impl<'a> Dispatcher<'a> {
         let shares = tasks.iter().map(|placed| self.share(&placed.task));
         shares.for_each(|share| counts.send(share));
         drop(counts);
-        Some(Batch {
+        Some(SentBatch {
             begun: Instant::now(),
             tasks,
             has_own_size: stated.is_none(),
@@ -347,7 +347,7 @@ impl<'a> Dispatcher<'a> {
     fn receive(
         &self,
         slot: &mut dyn RemoteSlot,
-        Batch { begun, tasks, .. }: &Batch,
+        SentBatch { begun, tasks, .. }: &SentBatch,
         place: &Option<SlotPlace>,
         result: &mut WorkerResult,
     ) -> Result<Duration, SlotError> {

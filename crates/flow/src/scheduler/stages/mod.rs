@@ -21,7 +21,7 @@
 //! one thread. Replicas compute what has the same bits wherever its input is cut, and, within a granted tolerance, what
 //! settles: in cells that depend on samples alone ([`cell`]), also with one worker. Operators that write or call Python
 //! stay in the caller's thread. A `group_by` with keys works in order, and divides each of its calls: other threads add
-//! to some of its groups meanwhile, and the call ends when all have ([`assistants`], [`fork_join`]). So it emits, fails
+//! to some of its groups meanwhile, and the call ends when all have ([`stage_helpers`], [`fork_join`]). So it emits, fails
 //! and asks for memory as in one thread.
 //!
 //! **No deadlock.** Suppose that no thread computes, no stage is ready, and no live source is waited for.
@@ -42,7 +42,7 @@
 //!    and then a replica is ready or waits for room (`block_scheduler`). One that finds no room, or too many blocks in
 //!    front, is woken when something has been sent. If a slot of a cluster is lost, another slot or a replica computes
 //!    its block.
-//! 6. A call that divided its work computes what no assistant has taken, and waits only for parts that are being
+//! 6. A call that divided its work computes what no helper has taken, and waits only for parts that are being
 //!    computed. These wait for nothing: they lock nothing but what they update, and ask for no memory.
 //!
 //! Exception: an item whose results fill a link twice over keeps its thread inside an operator. The thread then
@@ -56,7 +56,6 @@
 
 mod active_threads;
 mod arrivals;
-mod assistants;
 mod block;
 mod block_scheduler;
 mod block_subgraph;
@@ -83,6 +82,7 @@ mod stage_builder;
 mod stage_choice;
 mod stage_costs;
 mod stage_graph;
+mod stage_helpers;
 mod stage_plan;
 mod stage_queue;
 mod stage_weights;

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::{Progress, Watch};
 
 use super::active_threads::ActiveThreads;
-use super::assistants::Assistants;
 use super::drain::Drain;
 use super::link_writer::{RoomMaker, StageFailure, StageLink, lock};
 use super::replicated::{ReplicatedStage, StageReplica};
 use super::stage_graph::StageGraph;
+use super::stage_helpers::StageHelpers;
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use super::thread_use::cpu_time;
 use crate::RunError;
@@ -82,7 +82,7 @@ pub(super) enum StageWork {
     Whole(Box<WholeStage>),
     Replica(Box<StageReplica>),
     /// Helps a whole stage; its number from 0.
-    Assistant(Arc<Assistants>, usize),
+    Helper(Arc<StageHelpers>, usize),
     Unused,
 }
 
@@ -93,7 +93,7 @@ impl StageWork {
             Self::Whole(stage) => stage.executor.given(),
             Self::Replica(replica) => replica.given(),
             // What it gets are parts of calls.
-            Self::Assistant(assistants, number) => (assistants.parts(*number), 0),
+            Self::Helper(helpers, number) => (helpers.parts(*number), 0),
             Self::Unused => (0, 0),
         }
     }
@@ -104,16 +104,16 @@ pub(super) struct WholeStage {
     pub(super) graph: StageGraph,
     pub(super) executor: PlanExecutor,
     pub(super) delivered: Arc<Progress>,
-    pub(super) has_assistants: bool,
+    pub(super) has_helpers: bool,
     pub(super) error: Option<RunError>,
 }
 
 impl Stage {
     pub(super) fn new(work: StageWork, ancestors: StageSet) -> Self {
         let name = match &work {
-            StageWork::Whole(stage) => Some((stage.number, stage.has_assistants.then_some(0))),
+            StageWork::Whole(stage) => Some((stage.number, stage.has_helpers.then_some(0))),
             StageWork::Replica(replica) => Some((replica.stage().number, Some(replica.number()))),
-            StageWork::Assistant(assistants, number) => Some((assistants.stage, Some(number + 1))),
+            StageWork::Helper(helpers, number) => Some((helpers.stage, Some(number + 1))),
             StageWork::Unused => None,
         };
         Self {
@@ -142,7 +142,7 @@ pub(super) struct StagePool {
     pub(super) homes: Vec<StageSet>,
     pub(super) links: Vec<Arc<StageLink>>,
     pub(super) replicated: Vec<Arc<ReplicatedStage>>,
-    pub(super) assistants: Vec<Arc<Assistants>>,
+    pub(super) helpers: Vec<Arc<StageHelpers>>,
     pub(super) memory: Arc<ExecutionMemory>,
     pub(super) plan: Graph,
     pub(super) operators: Vec<Vec<usize>>,
@@ -264,7 +264,7 @@ impl StagePool {
         {
             stage.set_replicas(random / 11 + 1);
         }
-        if let Some(one) = (self.assistants).get(random / 5 % self.assistants.len().max(1)) {
+        if let Some(one) = (self.helpers).get(random / 5 % self.helpers.len().max(1)) {
             one.set_replicas(random / 17 % one.max_replicas() + 1);
         }
         self.set_workers(random / 13 % self.threads.most() + 1);
@@ -289,7 +289,7 @@ impl StagePool {
                 }
                 outcome
             }
-            StageWork::Assistant(assistants, number) => assistants.assist(*number),
+            StageWork::Helper(helpers, number) => helpers.help(*number),
             StageWork::Unused => StageOutcome::Ended,
         });
         let (items, bytes) = work.given();
@@ -449,7 +449,7 @@ impl MemoryReclaimer for PoolRef {
             match stage.work.try_lock().as_deref_mut() {
                 Ok(StageWork::Whole(stage)) => stage.executor.release_memory(),
                 Ok(StageWork::Replica(replica)) => replica.release_memory(),
-                Ok(StageWork::Assistant(..) | StageWork::Unused) | Err(_) => {}
+                Ok(StageWork::Helper(..) | StageWork::Unused) | Err(_) => {}
             }
         }
         // One thread would hold none of it.

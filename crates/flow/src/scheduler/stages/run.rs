@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::{Progress, Watch, start_scoped_helper, start_worker};
 
 use super::active_threads::ActiveThreads;
-use super::assistants::Assistants;
 use super::cut_choice::advise_cuts;
 use super::drain::Drain;
 use super::link_writer::SharedRoomMaker;
@@ -17,6 +16,7 @@ use super::remote_replicas::RemoteReplicas;
 use super::replicated::{RemoteStage, ReplicatedStage, StageReplica, StageToReplicate};
 use super::stage_costs::costs_ns;
 use super::stage_graph::{StageGraph, links};
+use super::stage_helpers::StageHelpers;
 use super::stage_plan::{Replication, StagePlan, reads_feed};
 use super::stage_queue::{Notice, StageQueue, StageSet};
 use super::thread_use::{ThreadUse, cpu_time};
@@ -24,7 +24,7 @@ use crate::engine::branches::TapWakers;
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{OperatorReport, Report, StageReport};
 use crate::engine::tuning::RunningPlan;
-use crate::engine::{Helpers, PlanCuts, PlanExecutor, RunOptions};
+use crate::engine::{PartExecutor, PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::{OpErrorKind, RunError};
@@ -289,7 +289,7 @@ fn pool(
     };
     let mut all: Vec<StageWork> = Vec::with_capacity(count);
     let mut replicated: Vec<Arc<ReplicatedStage>> = Vec::new();
-    let mut assistants: Vec<Arc<Assistants>> = Vec::new();
+    let mut stage_helpers: Vec<Arc<StageHelpers>> = Vec::new();
     let expected = costs_ns(plan, options);
     let remote = options.cluster.filter(|_| reads_feed(plan));
     let remote = remote.map(|_| Arc::new(RemoteBlocks::default()));
@@ -302,7 +302,7 @@ fn pool(
             let node = stages.divided_node(number, plan, &expected);
             let entries = entries.start..entries.end - 1;
             let sizes = &options.stages;
-            Arc::new(Assistants::new(number, node, entries, &queue, sizes))
+            Arc::new(StageHelpers::new(number, node, entries, &queue, sizes))
         });
         let in_blocks = entries.len() > 1 && helpers.is_none();
         if in_blocks || replication == Replication::Cells {
@@ -344,13 +344,13 @@ fn pool(
         };
         if let Some(helpers) = &helpers {
             let numbers = 0..entries.len() - 1;
-            all.extend(numbers.map(|one| StageWork::Assistant(Arc::clone(helpers), one)));
-            assistants.push(Arc::clone(helpers));
+            all.extend(numbers.map(|one| StageWork::Helper(Arc::clone(helpers), one)));
+            stage_helpers.push(Arc::clone(helpers));
         }
         let mut executor = PlanExecutor::new(&graph.graph, &own)?
             .by_block(stages.by_block[number])
             .awaiting_sources()
-            .with_helpers(helpers.clone().map(|one| one as Arc<dyn Helpers>))
+            .with_helpers(helpers.clone().map(|one| one as Arc<dyn PartExecutor>))
             .with_bursts_of(match stages.caller_sources == Some(number) {
                 // The code that makes samples may wait: each item is passed on before the next.
                 true => 1,
@@ -391,7 +391,7 @@ fn pool(
             graph,
             executor,
             delivered: Arc::clone(&delivered),
-            has_assistants: helpers.is_some(),
+            has_helpers: helpers.is_some(),
             error: None,
         })));
         // Entries of the replicas that it does not get.
@@ -411,7 +411,7 @@ fn pool(
         homes,
         links,
         replicated,
-        assistants,
+        helpers: stage_helpers,
         memory,
         plan: plan.clone(),
         operators,
@@ -472,8 +472,8 @@ fn merged_report(plan: &Graph, all: &[StageWork], reports: Vec<StageReport>) -> 
                     report.operators[node].add(&one);
                 }
             }
-            StageWork::Assistant(assistants, _) => {
-                let operator = &mut report.operators[assistants.node];
+            StageWork::Helper(stage_helpers, _) => {
+                let operator = &mut report.operators[stage_helpers.node];
                 operator.useful += time.busy;
                 operator.threads += 1;
             }

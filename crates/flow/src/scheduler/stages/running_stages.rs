@@ -69,13 +69,13 @@ impl RunningPlan for StagePool {
 
     fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError> {
         let of_blocks = self.replicated.iter().find(|one| one.number == stage);
-        let by_key = self.assistants.iter().find(|one| one.stage == stage);
+        let by_key = self.helpers.iter().find(|one| one.stage == stage);
         let of_blocks_most = of_blocks.map(|one| one.max_replicas());
         let most = of_blocks_most.or(by_key.map(|one| one.max_replicas()));
         let most = most.unwrap_or(0);
         if !(1..=most).contains(&replicas) {
             let of_blocks = self.replicated.iter().map(|one| one.number);
-            let by_key = self.assistants.iter().map(|one| one.stage);
+            let by_key = self.helpers.iter().map(|one| one.stage);
             let mut able: Vec<usize> = of_blocks.chain(by_key).collect();
             able.sort_unstable();
             let able: Vec<String> = able.iter().map(usize::to_string).collect();
@@ -111,12 +111,12 @@ impl RunningPlan for StagePool {
 
     fn measurement(&self) -> StageMeasurement {
         // Their time is in the stage's: it waits for them.
-        let is_assistant = |one: &StageReport| {
+        let is_helper = |one: &StageReport| {
             let replica = one.replica.is_some_and(|number| number > 0);
-            replica && self.assistants.iter().any(|of| of.stage == one.number)
+            replica && self.helpers.iter().any(|of| of.stage == one.number)
         };
         let mut stages = self.stage_reports();
-        stages.retain(|one| !is_assistant(one));
+        stages.retain(|one| !is_helper(one));
         StageMeasurement {
             elapsed: self.begun.elapsed(),
             is_of_stages: true,

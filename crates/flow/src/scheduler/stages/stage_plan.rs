@@ -41,7 +41,7 @@ pub(super) enum Replication {
     /// In cells of fixed length: it settles, within the granted tolerance. One replica also computes cells.
     Cells,
     /// Not at all: one replica reads it, and others help with operators that keep something for each key
-    /// ([`assistants`](super::assistants)).
+    /// ([`stage_helpers`](super::stage_helpers)).
     Keys,
 }
 
@@ -230,7 +230,7 @@ impl StagePlan {
         entries.collect()
     }
 
-    /// The entries that read and write a stage's links. Assistants come before.
+    /// The entries that read and write a stage's links. StageHelpers come before.
     pub(super) fn computing(&self, entries: &[Range<usize>]) -> Vec<Range<usize>> {
         let both = self.replication.iter().zip(entries);
         let own = both.map(|(replication, entries)| match replication {

@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 
-use crate::engine::{DividedWork, Helpers};
+use crate::engine::{DividedWork, PartExecutor};
 use crate::operators::rows::{Aggregate, AggregateInput, ColumnValues};
 
-pub(super) type SharedHelpers = Option<Arc<dyn Helpers>>;
+pub(super) type SharedExecutor = Option<Arc<dyn PartExecutor>>;
 
 pub(super) struct GroupAggregates {
     /// By aggregate: its column; None if it counts rows.
     columns: Vec<Option<usize>>,
-    parts: Arc<[Mutex<Part>]>,
+    parts: Arc<[Mutex<GroupPart>]>,
     value_ns: f64,
     result_ns: f64,
     /// None of the groups has a value.
@@ -29,7 +29,7 @@ pub(super) struct GroupAggregates {
 }
 
 /// Group `g` of all is group `g / parts` of part `g % parts`.
-struct Part {
+struct GroupPart {
     aggregates: Vec<Aggregate>,
     /// Rows, and their groups here.
     pairs: Vec<(usize, usize)>,
@@ -39,11 +39,11 @@ struct Part {
     results: Vec<ColumnValues>,
 }
 
-fn lock(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
+fn lock(part: &Mutex<GroupPart>) -> MutexGuard<'_, GroupPart> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Part {
+impl GroupPart {
     fn new(aggregates: Vec<Aggregate>) -> Self {
         Self {
             aggregates,
@@ -69,29 +69,29 @@ impl Part {
     }
 }
 
-struct Addition {
-    parts: Arc<[Mutex<Part>]>,
+struct AdditionWork {
+    parts: Arc<[Mutex<GroupPart>]>,
     inputs: Vec<Option<Arc<AggregateInput>>>,
 }
 
-impl DividedWork for Addition {
+impl DividedWork for AdditionWork {
     fn compute(&self, part: usize) {
         lock(&self.parts[part]).add(&self.inputs);
     }
 }
 
-struct Finish {
-    parts: Arc<[Mutex<Part>]>,
+struct ResultWork {
+    parts: Arc<[Mutex<GroupPart>]>,
 }
 
-impl DividedWork for Finish {
+impl DividedWork for ResultWork {
     fn compute(&self, part: usize) {
         lock(&self.parts[part]).finish();
     }
 }
 
 /// In several threads if it takes long.
-fn compute(work: impl DividedWork + 'static, parts: usize, ns: f64, helpers: &SharedHelpers) {
+fn compute(work: impl DividedWork + 'static, parts: usize, ns: f64, helpers: &SharedExecutor) {
     match helpers {
         Some(helpers) if parts > 1 && ns >= helpers.least_ns() => {
             helpers.compute(Arc::new(work), parts);
@@ -107,7 +107,7 @@ impl GroupAggregates {
         let result_ns = aggregates.iter().map(Aggregate::result_ns).sum();
         Self {
             columns,
-            parts: [Mutex::new(Part::new(aggregates))].into(),
+            parts: [Mutex::new(GroupPart::new(aggregates))].into(),
             value_ns,
             result_ns,
             is_empty: true,
@@ -120,13 +120,13 @@ impl GroupAggregates {
     }
 
     /// As many parts as threads, if no group has a value yet.
-    fn divide(&mut self, helpers: &SharedHelpers) {
+    fn divide(&mut self, helpers: &SharedExecutor) {
         let threads = helpers.as_ref().map_or(1, |helpers| helpers.threads());
         if std::mem::take(&mut self.is_empty) && threads != self.parts.len() {
             let empty = |_| {
                 let first = lock(&self.parts[0]);
                 let aggregates = first.aggregates.iter().map(Aggregate::empty);
-                Mutex::new(Part::new(aggregates.collect()))
+                Mutex::new(GroupPart::new(aggregates.collect()))
             };
             self.parts = (0..threads).map(empty).collect();
         }
@@ -157,7 +157,7 @@ impl GroupAggregates {
         batch: &RecordBatch,
         pairs: &[(usize, usize)],
         groups: usize,
-        helpers: &SharedHelpers,
+        helpers: &SharedExecutor,
     ) {
         self.divide(helpers);
         let count = self.parts.len();
@@ -169,7 +169,7 @@ impl GroupAggregates {
             parts[group % count].pairs.push((row, group / count));
         }
         drop(parts);
-        let addition = Addition {
+        let addition = AdditionWork {
             parts: Arc::clone(&self.parts),
             inputs: self.inputs(batch),
         };
@@ -181,7 +181,7 @@ impl GroupAggregates {
     pub(super) fn finish(
         &mut self,
         groups: &[usize],
-        helpers: &SharedHelpers,
+        helpers: &SharedExecutor,
     ) -> Vec<ColumnValues> {
         let count = self.parts.len();
         let mut parts: Vec<_> = self.parts.iter().map(lock).collect();
@@ -189,7 +189,7 @@ impl GroupAggregates {
             parts[group % count].finished.push(group / count);
         }
         drop(parts);
-        let finish = Finish {
+        let finish = ResultWork {
             parts: Arc::clone(&self.parts),
         };
         let ns = self.result_ns * groups.len() as f64;

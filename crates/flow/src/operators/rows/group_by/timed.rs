@@ -8,7 +8,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
 
-use super::aggregates::{GroupAggregates, SharedHelpers};
+use super::aggregates::{GroupAggregates, SharedExecutor};
 use super::keys::{GroupKey, KeyColumns, push_key};
 use super::open_groups::{FinishedGroup, PlacePool, Run, TimedRow};
 use super::sessions::Sessions;
@@ -219,7 +219,7 @@ impl TimedGroups {
         &self,
         aggregates: &mut GroupAggregates,
         batch: &RecordBatch,
-        helpers: &SharedHelpers,
+        helpers: &SharedExecutor,
     ) {
         aggregates.add(batch, &self.pairs, self.places.count, helpers);
     }
@@ -228,7 +228,7 @@ impl TimedGroups {
         &mut self,
         fields: Fields,
         keys: &KeyColumns,
-        (aggregates, helpers): (&mut GroupAggregates, &SharedHelpers),
+        (aggregates, helpers): (&mut GroupAggregates, &SharedExecutor),
     ) -> Result<Option<Rows>, OpError> {
         let count = self.finished.len().min(MAX_ROWS);
         let groups: Vec<FinishedGroup> = self.finished.drain(..count).collect();

@@ -1,4 +1,4 @@
-//! [`Helpers`]: threads that compute parts of an operator call.
+//! [`PartExecutor`]: threads that compute parts of an operator call.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ pub(crate) trait DividedWork: Send + Sync {
 
 /// Other threads of the run. The call goes on when all parts are done, so results, errors and their order are those of
 /// one thread.
-pub(crate) trait Helpers: Send + Sync {
+pub(crate) trait PartExecutor: Send + Sync {
     /// Largest number of threads that compute at the same time.
     fn threads(&self) -> usize;
 

@@ -1,7 +1,7 @@
-//! [`Assistants`]: threads that help a stage in the middle of an operator call: what the operator keeps for each key is
+//! [`StageHelpers`]: threads that help a stage in the middle of an operator call: what the operator keeps for each key is
 //! divided, and each part is updated by one thread at a time.
 //!
-//! To the queue an assistant is a stage that waits for input until the operator divides its work. It may be busy
+//! To the queue a helper is a stage that waits for input until the operator divides its work. It may be busy
 //! elsewhere: then the operator's thread computes its parts, too.
 
 use std::any::Any;
@@ -14,14 +14,14 @@ use std::time::Duration;
 use super::fork_join::ForkJoin;
 use super::stage_queue::{Notice, StageOutcome, StageQueue};
 use super::sync::{AtomicU64, AtomicUsize};
-use crate::engine::{DividedWork, Helpers, StageOptions};
+use crate::engine::{DividedWork, PartExecutor, StageOptions};
 
 /// Some microseconds: a part that another thread computes takes about as long as the own ones.
 const JOIN_SPINS: usize = 1024;
 
 const TEST_PAUSE: Duration = Duration::from_micros(50);
 
-pub(super) struct Assistants {
+pub(super) struct StageHelpers {
     pub(super) stage: usize,
     /// The node whose work they share.
     pub(super) node: usize,
@@ -31,15 +31,15 @@ pub(super) struct Assistants {
     /// Threads that may work at the same time, the stage's own included.
     replicas: AtomicUsize,
     least_ns: f64,
-    /// In tests: assistants come first, however little there is to do.
+    /// In tests: helpers come first, however little there is to do.
     leaves_parts: bool,
-    /// By assistant: parts that it computed.
+    /// By helper: parts that it computed.
     parts: Vec<AtomicU64>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-impl Assistants {
-    /// `entries`: those of the assistants alone.
+impl StageHelpers {
+    /// `entries`: those of the helpers alone.
     pub(super) fn new(
         stage: usize,
         node: usize,
@@ -73,8 +73,8 @@ impl Assistants {
         }
     }
 
-    /// A burst of an assistant, numbered from 0.
-    pub(super) fn assist(&self, number: usize) -> StageOutcome {
+    /// A burst of a helper, numbered from 0.
+    pub(super) fn help(&self, number: usize) -> StageOutcome {
         if number + 1 >= self.replicas.load(Ordering::Relaxed) {
             return StageOutcome::Retired;
         }
@@ -105,7 +105,7 @@ impl Assistants {
     }
 }
 
-impl Helpers for Assistants {
+impl PartExecutor for StageHelpers {
     fn threads(&self) -> usize {
         self.max_replicas()
     }
