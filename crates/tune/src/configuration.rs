@@ -147,8 +147,8 @@ impl Configuration {
         };
         fitted.replicas = stated_or(fitted.replicas, &own.replicas);
         fitted.link_bytes = stated_or(fitted.link_bytes, &own.link_bytes);
-        if limits.max_batch_tasks > 0 && self.replicas.len() == own.replicas.len() {
-            let used_all = self.replicas.iter().all(|&slots| self.workers >= slots);
+        if limits.max_batch_tasks > 0 && fitted.replicas.len() == own.replicas.len() {
+            let used_all = fitted.replicas.iter().all(|&slots| self.workers >= slots);
             fitted.workers = match used_all {
                 true => limits.workers,
                 false => self.workers.min(limits.workers),

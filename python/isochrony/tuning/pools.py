@@ -57,7 +57,8 @@ class PoolTuningRequest(TuningRequest):
         request = cls("change", plan=identity, has_buffers=has_buffers, states=states)
         if not isinstance(given, Configuration):
             return request if given is True else replace(request, mode="recommend")
-        is_of_plan = given.replicas or given.link_bytes or given.task_bytes or given.batch_tasks or given.cuts
+        own = Configuration(given.workers, buffer_bytes=given.buffer_bytes, threads=given.threads)
+        is_of_plan = replace(given, plan="", machine="", pin=False) != own
         if bool(given.buffer_bytes) != has_buffers or is_of_plan:
             kind = "iso.nbuffer" if has_buffers else "an iso.Executor"
             raise OptionError(

@@ -37,16 +37,20 @@ impl Advice {
         let Some((change, configuration)) = self.change.zip(report.configuration.as_mut()) else {
             return;
         };
-        match change.value {
+        let other_gain = match change.value {
             AdvisedValue::Cuts(cuts) => {
                 report.start.cuts = cuts;
-                // Those of the run are for other stages.
+                // Those of the run, and what they gain, are for other stages.
                 configuration.replicas.clear();
                 configuration.link_bytes.clear();
+                0.0
             }
-            AdvisedValue::TaskBytes(bytes) => configuration.task_bytes = bytes,
-        }
-        let gain = (1.0 + report.predicted_gain.unwrap_or(0.0)) * (1.0 + change.gain) - 1.0;
+            AdvisedValue::TaskBytes(bytes) => {
+                configuration.task_bytes = bytes;
+                report.predicted_gain.unwrap_or(0.0)
+            }
+        };
+        let gain = (1.0 + other_gain) * (1.0 + change.gain) - 1.0;
         report.predicted_gain = Some(gain);
     }
 }

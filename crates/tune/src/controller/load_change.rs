@@ -176,7 +176,7 @@ impl Controller {
     ) -> State {
         self.feed.raised += 1;
         self.push_decision(Outcome::Applied, to.clone(), reason.clone(), gain, None);
-        self.slots.keep(&to, &self.limits);
+        self.slots.keep(&self.kept, &to, &self.limits);
         let before = std::mem::replace(&mut self.kept, to);
         State::Check(Box::new(QuickCheck::new(
             before, reason, gain, window, noise,
@@ -209,7 +209,7 @@ impl Controller {
         } = *check;
         let to = self.kept.clone();
         if outcome == Outcome::RolledBack {
-            self.slots.keep(&before, &self.limits);
+            self.slots.keep(&to, &before, &self.limits);
             self.kept = before.clone();
         } else {
             self.before = Some(before.clone());

@@ -336,7 +336,7 @@ impl Controller {
 
     fn keep(&mut self, candidate: Candidate, gain: Gain) -> State {
         self.decide(&candidate, Some(gain), Outcome::Kept);
-        self.slots.keep(&candidate.configuration, &self.limits);
+        (self.slots).keep(&self.kept, &candidate.configuration, &self.limits);
         let earlier = std::mem::replace(&mut self.kept, candidate.configuration);
         self.before = Some(earlier);
         // They may gain beside this one.

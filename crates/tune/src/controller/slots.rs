@@ -21,10 +21,17 @@ impl SlotChoice {
         }
     }
 
-    pub(super) fn keep(&mut self, configuration: &Configuration, limits: &ConfigurationLimits) {
+    /// A kept change. Only one to fewer slots shows that more are of no use.
+    pub(super) fn keep(
+        &mut self,
+        before: &Configuration,
+        after: &Configuration,
+        limits: &ConfigurationLimits,
+    ) {
+        let is_same = after.workers == before.workers;
         *self = Self {
-            is_tried: true,
-            ..Self::of(configuration, limits)
+            is_tried: after.workers < before.workers || self.is_tried && is_same,
+            ..Self::of(after, limits)
         };
     }
 
@@ -53,6 +60,10 @@ impl Controller {
         self.limits.replicas = vec![slots; self.limits.replicas.len()];
         self.kept.replicas.clone_from(&self.limits.replicas);
         self.kept.workers = self.slots.used.map_or(slots, |used| used.min(slots));
+        if let Some(default) = &mut self.default {
+            default.workers = slots;
+            default.replicas.clone_from(&self.limits.replicas);
+        }
         self.forget_load();
         self.settled = SettledLoads::default();
         self.before = None;

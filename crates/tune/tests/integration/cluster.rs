@@ -131,6 +131,40 @@ fn a_single_slot_with_a_task_a_message_becomes_all_slots_with_large_messages() {
     }
 }
 
+/// Else the cluster would retire the slots that are tried next.
+#[test]
+fn slots_are_not_enough_because_more_than_before_were_better() {
+    for seed in 0..20 {
+        let mut cluster = FormulaCluster::new(8, seed);
+        let mut controller = controller(start(1, 8, 1), 8);
+        controller.set_slots(8);
+        let mut changes = 0;
+        for _ in 0..300 {
+            let configuration = controller.configuration().clone();
+            let before = controller.kept().clone();
+            controller.observe(&cluster.window(&configuration), None);
+            changes += usize::from(before != *controller.kept());
+            assert_eq!(controller.enough_slots(), None, "{}", controller.kept());
+        }
+        assert!(changes > 1);
+    }
+}
+
+/// A run that is not tuned uses all that there are.
+#[test]
+fn slots_that_join_are_part_of_the_default() {
+    let mut cluster = FormulaCluster::new(4, 1);
+    let first = start(4, 4, 0);
+    let mut controller = controller(first.clone(), 4).with_default(first);
+    settle(&mut controller, &mut cluster);
+    cluster.slots = 6;
+    settle(&mut controller, &mut cluster);
+    assert_eq!(controller.kept().workers, 6);
+    let tried = controller.decisions().iter();
+    let mut tried = tried.filter(|one| one.reason.contains("not tuned"));
+    assert!(tried.all(|one| one.to.workers != 4));
+}
+
 #[test]
 fn an_unstated_batch_is_compared_with_multiples_of_its_mean() {
     for seed in 0..20 {
@@ -226,11 +260,17 @@ fn fewer_slots_are_kept_where_more_are_slower_until_the_load_changes() {
 #[test]
 fn configurations_fit_clusters_of_other_sizes() {
     let own = start(4, 4, 0);
+    let without_replicas = |workers| Configuration {
+        replicas: Vec::new(),
+        ..start(workers, 4, 8)
+    };
     for (stated, fitted) in [
         (start(2, 2, 8), start(4, 4, 8)),
         (start(9, 9, 100), start(4, 4, MOST_TASKS)),
         (start(6, 9, 8), start(4, 4, 8)),
         (start(3, 9, 8), start(3, 4, 8)),
+        (without_replicas(9), start(4, 4, 8)),
+        (without_replicas(3), start(3, 4, 8)),
     ] {
         assert_eq!(stated.fitted_to(&own, &limits(4)), fitted, "{stated}");
     }
