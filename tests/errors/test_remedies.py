@@ -361,6 +361,7 @@ def test_a_wrong_argument_of_a_step_names_the_method_of_a_plan() -> None:
     steps: Any = SAMPLES
     for call, said in (
         (lambda: steps.delay(), "Plan.delay() missing"),
+        (lambda: steps.explain(foo=1), "Plan.explain() got an unexpected keyword argument 'foo'"),
         (lambda: steps.fir(numtaps=3), "Plan.fir() got an unexpected keyword argument 'numtaps'"),
         (lambda: steps.rewindow(3, step=1), "Plan.rewindow() got an unexpected keyword argument 'step'"),
     ):

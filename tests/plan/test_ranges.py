@@ -297,6 +297,7 @@ def test_methods_written_by_hand_state_the_declared_range() -> None:
         SAMPLES.feedback(lambda now, before: now, initial=0.0, delay=0)
     cases: list[tuple[Callable[[], Any], str]] = [
         (lambda: SAMPLES.lowpass(-1), "hz=-1 Hz must be above 0"),
+        (lambda: SAMPLES.lowpass([80]), "hz=80 Hz must be above 0 and below half the rate, 50 Hz; change hz"),
         (lambda: SAMPLES.lowpass(80), "hz=80 Hz must be below half the rate, 50 Hz; lower hz"),
         (lambda: SAMPLES.notch(10, 0), "q=0.0 must be a finite number above 0;"),
         (

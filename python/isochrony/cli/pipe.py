@@ -234,7 +234,7 @@ def _tuning_lines(tuning: TuningReport) -> list[str]:
         gain = tuning.predicted_gain
         predicted = "" if gain is None else f", predicted {100 * gain:+.1f} %"
         lines.append(
-            f"tuning: {count_text(found.workers, 'worker')}, blocks of {bytes_text(found.buffer_bytes)}{predicted}"
+            f"tuning: {count_text(found.workers, 'worker')}, buffers of {bytes_text(found.buffer_bytes)}{predicted}"
         )
     return lines
 

@@ -30,6 +30,14 @@ def natives_of(step: str, plans: Iterable[object]) -> list[NativePlan]:
     return natives
 
 
+def _name_methods(cls: type) -> None:
+    """Have Python's own errors name methods as those of `Plan`: users do not know the classes it is made of."""
+    for name, method in vars(cls).items():
+        while isinstance(method, FunctionType) and not name.startswith("_"):
+            method.__qualname__ = f"Plan.{name}"
+            method = getattr(method, "__wrapped__", None)
+
+
 class Chain:
     """A plan of the engine, and how a step is added to it. `isochrony.Plan` has the steps."""
 
@@ -39,11 +47,7 @@ class Chain:
     _known: Known
 
     def __init_subclass__(cls) -> None:
-        # Python names a method in its errors by this: users know `Plan`, not the classes it is made of.
-        for name, method in vars(cls).items():
-            while isinstance(method, FunctionType) and not name.startswith("_"):
-                method.__qualname__ = f"Plan.{name}"
-                method = getattr(method, "__wrapped__", None)
+        _name_methods(cls)
 
     def __init__(self, native: NativePlan) -> None:
         self._native = native
@@ -212,3 +216,6 @@ def _allowed(allow_functions: object) -> tuple[list[str], bool]:
             '["module:name"]'
         )
     return names, False
+
+
+_name_methods(Chain)

@@ -239,7 +239,8 @@ def _of_corner(text: str, corners: float | tuple[float, float]) -> str:
     """An error of `iir` with the corner that it is about, which limit that misses, and how to change it."""
     named = {"low_hz": corners[0], "high_hz": corners[1]} if isinstance(corners, tuple) else {"hz": corners}
     found = _CORNER.search(text)
-    if found is None:
+    # Where a list was given, the message has its numbers.
+    if found is None or not all(isinstance(hz, int | float) for hz in named.values()):
         return text
     half = found[1]
     for name, hz in named.items():

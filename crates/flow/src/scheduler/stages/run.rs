@@ -109,7 +109,8 @@ pub(crate) fn run(
     }
     let remote = RemoteReplicas::new(options.cluster, &pool);
     // Where slots compute blocks, it is not known what limits them.
-    if let Some(tuning) = options.tuning.filter(|_| remote.is_none()) {
+    let is_remote = remote.is_some();
+    if let Some(tuning) = options.tuning.filter(|_| !is_remote) {
         tuning.note_cuts(&stages.stage_of);
         tuning.attach(Arc::clone(&pool) as Arc<dyn RunningPlan>)?;
     }
@@ -219,7 +220,7 @@ pub(crate) fn run(
     report.workers = of_slots.workers;
     let operators = report.operators.iter_mut().zip(&of_slots.operators);
     operators.for_each(|(one, of_slots)| one.add(of_slots));
-    if let Some(tuning) = options.tuning.filter(|tuning| tuning.recommends()) {
+    if let Some(tuning) = (options.tuning).filter(|tuning| tuning.recommends() && !is_remote) {
         tuning.advise(advise_cuts(
             plan,
             stages,

@@ -165,8 +165,13 @@ impl GroupAggregates {
         for (nth, part) in parts.iter_mut().enumerate() {
             part.groups = groups.saturating_sub(nth).div_ceil(count);
         }
-        for &(row, group) in pairs {
-            parts[group % count].pairs.push((row, group / count));
+        match &mut parts[..] {
+            [all] => all.pairs.extend_from_slice(pairs),
+            parts => {
+                for &(row, group) in pairs {
+                    parts[group % count].pairs.push((row, group / count));
+                }
+            }
         }
         drop(parts);
         let addition = AdditionWork {
