@@ -91,7 +91,9 @@ impl FunctionCosts {
             FunctionPlace::Inline | FunctionPlace::Auto | FunctionPlace::Any => {
                 self.call_s.max(both / workers)
             }
-            FunctionPlace::Threads => 1.0 / self.thread_rate(self.two_threads?, threads),
+            FunctionPlace::Threads => {
+                (1.0 / self.thread_rate(self.two_threads?, threads)).max(both / workers)
+            }
             FunctionPlace::Processes => (self.before_s + self.process?.call_s) / workers,
         };
         let per_sample = match self.before_is_parallel {

@@ -475,7 +475,7 @@ class TuningRequest:
         Parameters:
             natives: the plans.
             collects: whether their results are gathered.
-            cluster: asks what tells the cluster from others that executes them; None: this machine does.
+            cluster: gives the `machine` of the cluster that executes the plans; None: this machine executes them.
 
         Raises:
             OptionError: the configuration is of another plan or machine.

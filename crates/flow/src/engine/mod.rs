@@ -20,7 +20,7 @@
 //! | set up | `layout`, `executor`, `slot`, `context`, `pool` |
 //! | which source is asked, and for how much | `source_order`, `burst`, `burst_latency`, `run` |
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
-//! | parts of an operator call in other threads | `helpers` |
+//! | parts of an operator call in other threads | `part_executor` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
 //! | around it | `options`, `cut_rule`, `control`, `tuning`, `advice`, `start_settings`, `report`, `gathered`, `budget` |

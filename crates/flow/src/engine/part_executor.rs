@@ -7,7 +7,7 @@ pub(crate) trait DividedWork: Send + Sync {
     fn compute(&self, part: usize);
 }
 
-/// Other threads of the run. The call goes on when all parts are done, so results, errors and their order are those of
+/// Other threads of the run. The call returns when all parts are done, so results, errors and their order are those of
 /// one thread.
 pub(crate) trait PartExecutor: Send + Sync {
     /// Largest number of threads that compute at the same time.

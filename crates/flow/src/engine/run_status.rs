@@ -29,7 +29,7 @@ impl<'a> RunStatus<'a> {
         }
     }
 
-    /// Unless it was written just now.
+    /// Writes the state, at most once in [`STATUS_INTERVAL`].
     pub(super) fn write(
         &mut self,
         window: &Window,

@@ -115,7 +115,7 @@ impl PlacedFunctions {
 struct State {
     running: Option<Arc<dyn RunningPlan>>,
     /// The configuration of the run if it were not tuned.
-    own: Option<Configuration>,
+    own: Option<(Configuration, ConfigurationLimits)>,
     ended: bool,
     report: TuningReport,
     /// Task size at the start, if no configuration stated one: a size that was not changed is not reported, since it is
@@ -295,7 +295,7 @@ impl Tuning {
         }
         // Also reported if the run ends before the first window.
         state.report.configuration = Some(running.configuration());
-        (state.running, state.own) = (Some(running), Some(own));
+        (state.running, state.own) = (Some(running), Some((own, limits)));
         self.changed.notify_all();
         Ok(())
     }
@@ -348,12 +348,11 @@ impl Tuning {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        let Some((running, own)) = state.running.clone().zip(state.own.clone()) else {
+        let Some((running, (own, limits))) = state.running.clone().zip(state.own.clone()) else {
             return;
         };
         drop(state);
         let start = running.configuration();
-        let limits = running.limits();
         let mode = self.mode.fitted_to(&start, &limits);
         let limits = match self.has_fixed_workers {
             true => ConfigurationLimits {

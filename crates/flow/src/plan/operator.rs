@@ -399,6 +399,10 @@ pub trait Operator: Send {
         upto
     }
 
+    /// The input goes back, but the operator has ended and gets no more of it.
+    #[doc(hidden)]
+    fn rewinds_after_end(&mut self) {}
+
     /// Changes adjustable parameters, between items.
     fn set(
         &mut self,

@@ -59,9 +59,7 @@ impl RunningTasks {
             byte_limits: bytes(least)..=bytes(most),
         }
     }
-}
 
-impl RunningTasks {
     pub(super) fn consumed_samples(&self) -> u64 {
         self.scheduler.consumed_samples()
     }

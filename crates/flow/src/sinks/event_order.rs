@@ -33,7 +33,7 @@ pub(crate) struct EventOrders(Mutex<Vec<Arc<Mutex<EventOrder>>>>);
 
 impl EventOrders {
     /// Sinks join in the order of the plan.
-    pub(crate) fn join(&self, location: &SignalLocation, is_created_by_run: bool) -> EventBranch {
+    pub(crate) fn join(&self, location: &SignalLocation, is_created_by_run: bool) -> EventQueue {
         let mut orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = orders.iter().find(|order| {
             let order = lock(order);
@@ -46,7 +46,7 @@ impl EventOrders {
             order
         });
         let number = lock(&order).add_branch();
-        EventBranch { order, number }
+        EventQueue { order, number }
     }
 }
 
@@ -56,15 +56,15 @@ fn lock(order: &Mutex<EventOrder>) -> MutexGuard<'_, EventOrder> {
 
 /// A sink's place in the order.
 #[derive(Debug, Clone)]
-pub struct EventBranch {
+pub struct EventQueue {
     order: Arc<Mutex<EventOrder>>,
     number: usize,
 }
 
-impl EventBranch {
+impl EventQueue {
     pub(crate) fn bind(&self, port: &PortType, reads: Option<&SharedRecording>) {
         let mut order = lock(&self.order);
-        order.branches[self.number].axis = BranchAxis::of(port, reads);
+        order.branches[self.number].axis = QueueAxis::of(port, reads);
         order.by_index = order.share_indices();
     }
 
@@ -176,7 +176,7 @@ impl Event {
 }
 
 /// From the indices that a sink is given to those of its recording, to times, and to the signal's indices.
-struct BranchAxis {
+struct QueueAxis {
     timebase: Option<TimebaseId>,
     ratio: Ratio,
     /// Shortest event, in samples of the sink.
@@ -186,13 +186,13 @@ struct BranchAxis {
     same: bool,
 }
 
-impl std::fmt::Debug for BranchAxis {
+impl std::fmt::Debug for QueueAxis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BranchAxis").finish_non_exhaustive()
+        f.debug_struct("QueueAxis").finish_non_exhaustive()
     }
 }
 
-impl BranchAxis {
+impl QueueAxis {
     fn of(port: &PortType, reads: Option<&SharedRecording>) -> Self {
         let origin = port.stream().map(|stream| stream.timebase.origin());
         Self {
@@ -257,15 +257,15 @@ impl BranchAxis {
 }
 
 #[derive(Debug)]
-struct BranchState {
-    axis: BranchAxis,
+struct QueueState {
+    axis: QueueAxis,
     /// No event that follows ends before it.
     bound: EventPosition,
     waiting: VecDeque<Event>,
     waiting_bytes: u64,
 }
 
-impl BranchState {
+impl QueueState {
     /// An event that ends before one given earlier counts as ending with it: the order of one sink stays.
     fn position_of(&mut self, range: &Range<i64>, by_index: bool) -> EventPosition {
         let last = range.end.saturating_sub(1);
@@ -314,7 +314,7 @@ impl AnnotatedSignal {
         Ok(Self { writer, known })
     }
 
-    fn add(&mut self, axis: &BranchAxis, event: &Event) -> Result<(), OpError> {
+    fn add(&mut self, axis: &QueueAxis, event: &Event) -> Result<(), OpError> {
         let signal = self.writer.signal().map_err(store_error)?;
         let range = axis.signal_range(&event.range, &signal)?;
         let known = (self.known.entry(Arc::clone(&event.kind))).or_insert_with(|| {
@@ -338,7 +338,7 @@ struct EventOrder {
     store: Option<Arc<Store>>,
     /// None until a sink is open, or until the execution's sink has created it.
     signal: Option<AnnotatedSignal>,
-    branches: Vec<BranchState>,
+    branches: Vec<QueueState>,
     /// All sinks count the same samples.
     by_index: bool,
     /// In order, of the sinks with these numbers; they wait for the signal.
@@ -368,8 +368,8 @@ impl EventOrder {
     }
 
     fn add_branch(&mut self) -> usize {
-        self.branches.push(BranchState {
-            axis: BranchAxis::of(&PortType::Count, None),
+        self.branches.push(QueueState {
+            axis: QueueAxis::of(&PortType::Count, None),
             bound: EventPosition::first_after(0),
             waiting: VecDeque::new(),
             waiting_bytes: 0,

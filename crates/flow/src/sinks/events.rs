@@ -8,7 +8,7 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType};
 use isochrony_store::Store;
 use serde_json::{Map, Value, json};
 
-use super::event_order::{EventBranch, EventOrders};
+use super::event_order::{EventOrders, EventQueue};
 use super::signal_location::SignalLocation;
 use crate::engine::RunOptions;
 use crate::operators::{CompiledExpr, wrong_input};
@@ -31,7 +31,7 @@ pub struct EventSink {
     computed: Vec<(String, Expr)>,
     is_created_by_run: bool,
     /// Its place among the sinks of an execution that annotate the signal.
-    branch: Option<EventBranch>,
+    branch: Option<EventQueue>,
 }
 
 impl EventSink {
@@ -195,7 +195,7 @@ impl Sink for EventSink {
         }))
     }
 
-    fn event_branch(&self) -> Option<&EventBranch> {
+    fn event_queue(&self) -> Option<&EventQueue> {
         self.branch.as_ref()
     }
 
@@ -223,7 +223,7 @@ struct ComputedField {
 }
 
 struct EventWriter {
-    branch: EventBranch,
+    branch: EventQueue,
     kind: Arc<str>,
     values: Map<String, Value>,
     fields: Vec<ComputedField>,
@@ -317,7 +317,8 @@ impl SinkWriter for EventWriter {
 
     fn finish(&mut self) -> Result<(), OpError> {
         self.branch.end();
-        self.branch.release()?;
-        self.commit()
+        let released = self.branch.release();
+        let committed = self.commit();
+        released.and(committed)
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use event_order::EventBranch;
+use event_order::EventQueue;
 
 use crate::engine::RunOptions;
 use crate::{
@@ -77,7 +77,7 @@ pub trait Sink: Send + Sync {
 
     /// Its place among those sinks.
     #[doc(hidden)]
-    fn event_branch(&self) -> Option<&EventBranch> {
+    fn event_queue(&self) -> Option<&EventQueue> {
         None
     }
 }
@@ -190,8 +190,17 @@ impl OpenSink {
 
     /// What waited for other sinks.
     fn release(&mut self) -> Result<(), OpError> {
-        self.uncommitted += self.writer.release()?;
-        Ok(())
+        match self.writer.release() {
+            Ok(bytes) => {
+                self.uncommitted += bytes;
+                Ok(())
+            }
+            Err(error) => {
+                // Keep the events before; the first error takes precedence.
+                let _ = self.commit();
+                Err(error)
+            }
+        }
     }
 
     fn commit(&mut self) -> Result<(), OpError> {
@@ -225,7 +234,7 @@ impl SinkOperator {
     }
 
     fn count_waiting(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let waiting = (self.sink.event_branch()).map_or(0, EventBranch::waiting_bytes);
+        let waiting = (self.sink.event_queue()).map_or(0, EventQueue::waiting_bytes);
         match std::mem::replace(&mut self.waiting, waiting) == waiting {
             true => Ok(()),
             false => out.holds(waiting),
@@ -244,7 +253,7 @@ impl Operator for SinkOperator {
         };
         self.sink.accepts(port)?;
         self.port = Some(*port);
-        if let Some(branch) = self.sink.event_branch() {
+        if let Some(branch) = self.sink.event_queue() {
             branch.bind(port, self.reads.as_ref());
         }
         Ok(OperatorProperties::new([*port]).contract(Contract::Sequential))
@@ -266,10 +275,12 @@ impl Operator for SinkOperator {
     }
 
     fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        if self.sink.event_queue().is_none() {
+            return Ok(());
+        }
+        // Before `release`; the engine notes it again, for sinks that have ended.
         self.progress(port, upto);
-        if self.sink.event_branch().is_some()
-            && let Some(writing) = &mut self.writing
-        {
+        if let Some(writing) = &mut self.writing {
             writing.release()?;
             writing.commit_if_due()?;
         }
@@ -287,7 +298,7 @@ impl Operator for SinkOperator {
     }
 
     fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        if let (Break::Rewind, Some(branch)) = (why, self.sink.event_branch()) {
+        if let (Break::Rewind, Some(branch)) = (why, self.sink.event_queue()) {
             branch.rewinds();
         }
         match &mut self.writing {
@@ -297,14 +308,20 @@ impl Operator for SinkOperator {
     }
 
     fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
-        if let (Some(Break::ClockStep { .. }), Some(branch)) = (why, self.sink.event_branch()) {
+        if let (Some(Break::ClockStep { .. }), Some(branch)) = (why, self.sink.event_queue()) {
             branch.restarts_clock(origin.anchor);
+        }
+    }
+
+    fn rewinds_after_end(&mut self) {
+        if let Some(branch) = self.sink.event_queue() {
+            branch.rewinds();
         }
     }
 
     /// Also of a sink that has ended, for which others then need not wait.
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        if let Some(branch) = self.sink.event_branch() {
+        if let Some(branch) = self.sink.event_queue() {
             branch.progress(upto);
         }
         upto

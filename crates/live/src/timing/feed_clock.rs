@@ -108,7 +108,7 @@ impl FeedClock {
                 resolution: 0.0,
                 announced: None,
             };
-            self.push_knot(knot, false);
+            self.push_knot(knot, true);
         }
     }
 

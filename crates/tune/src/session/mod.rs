@@ -148,8 +148,7 @@ impl TuningSession {
         report.model = (self.mode.chooses()).then(|| self.controller.model_check());
         let decisions = self.controller.decisions();
         // Most windows bring none, and each has several configurations.
-        let newest = |all: &[Decision]| all.last().map(|one| one.at_s);
-        if newest(decisions) != newest(&report.decisions) {
+        if decisions.last() != report.decisions.last() {
             report.decisions = decisions.to_vec();
         }
         report.configuration = Some(self.controller.kept().clone());

@@ -40,7 +40,7 @@ fn the_configuration_of_a_run_that_is_not_tuned_is_reached_through_noise() {
 }
 
 #[test]
-fn a_default_that_loses_is_tried_once_for_each_load() {
+fn a_default_that_loses_is_tried_a_few_times_for_each_load() {
     let mut plan = FormulaPlan::new(&[4e-6, 5e-6], 1, 3);
     plan.contention = 0.5;
     plan.item_bytes = f64::from(1 << 16);

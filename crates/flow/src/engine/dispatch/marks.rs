@@ -340,6 +340,7 @@ fn reset_for_rewind(
 ) -> Result<(), OpError> {
     forget_progress(to.node, context);
     if slot.ended {
+        slot.op.rewinds_after_end();
         return Ok(());
     }
     let result = slot.op.on_break(

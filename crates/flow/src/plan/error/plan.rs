@@ -61,7 +61,7 @@ pub enum PlanError {
     /// Unknown parameter.
     #[error(
         "{operator} has no parameter {parameter:?}{}; it takes {known}",
-        nearest(parameter, known.split(", ")).map_or(String::new(), |near| format!(" (did you mean {near}?)"))
+        nearest(parameter, known.split(", ").filter(|one| *one != "none")).map_or(String::new(), |near| format!(" (did you mean {near}?)"))
     )]
     UnknownParameter {
         /// Operator.

@@ -157,7 +157,7 @@ impl MeasurementFailure {
     }
 }
 
-/// CapturedBlocks of the function's input, and what one thread took for them.
+/// Blocks of the function's input, and what one thread took for them.
 struct CapturedBlocks {
     inputs: Vec<Arc<Events>>,
     /// Of the longest source.

@@ -154,7 +154,8 @@ impl ActiveSlots {
         (load(&self.messages), load(&self.tasks))
     }
 
-    /// Those in flight when something is changed are answered within as many.
+    /// Messages until a window ends: at least as many as are in flight, so that what was sent before a change is answered
+    /// within the next window.
     pub(super) fn window_messages(&self) -> u64 {
         let (_, used) = self.counts();
         (BATCHES_IN_FLIGHT * used).max(MIN_WINDOW_MESSAGES) as u64

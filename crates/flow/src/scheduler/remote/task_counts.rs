@@ -4,7 +4,7 @@
 #[derive(Debug, Default)]
 pub(super) struct TaskCounts {
     /// Expected, with the size at the start. Approximate: gaps make more.
-    pub(super) expected: f64,
+    expected: f64,
     sent: f64,
     sent_tasks: f64,
     completed: f64,

@@ -1,7 +1,7 @@
-//! Work in parts that several threads compute: each part once, and the thread that opened it goes on when all are done.
+//! Work in parts that several threads compute: each part once, and `join` returns when all are done.
 //!
 //! ```text
-//!  owner:   open(work, 4) -> part 0 ---> part 2 ------> join --> goes on
+//!  owner:   open(work, 4) -> part 0 ---> part 2 ------> join --> returns
 //!  helper:                     part 1 ---> part 3 -> complete
 //! ```
 //!

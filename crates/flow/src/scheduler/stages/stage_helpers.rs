@@ -92,7 +92,7 @@ impl StageHelpers {
         let mut parts = 0;
         while let Some((work, part)) = self.fork.take() {
             let computed = catch_unwind(AssertUnwindSafe(|| work.compute(part)));
-            // What the work refers to is the operator's alone again before it goes on.
+            // What the work refers to belongs to the operator alone again when `compute` returns.
             drop(work);
             if let Err(panic) = computed {
                 let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);

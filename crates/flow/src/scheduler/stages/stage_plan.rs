@@ -230,7 +230,7 @@ impl StagePlan {
         entries.collect()
     }
 
-    /// The entries that read and write a stage's links. StageHelpers come before.
+    /// The entries that read and write a stage's links; those of its helpers come before.
     pub(super) fn computing(&self, entries: &[Range<usize>]) -> Vec<Range<usize>> {
         let both = self.replication.iter().zip(entries);
         let own = both.map(|(replication, entries)| match replication {

@@ -345,7 +345,7 @@ impl Operator for GroupBy {
 }
 
 impl GroupBy {
-    /// What else it does for a row takes about 50 ns, in one thread.
+    /// Finding a row's group takes about 50 ns and is not divided: adding must take at least as long.
     fn key_replicas(&self, aggregates: &GroupAggregates) -> KeyReplicas {
         if self.keys.is_empty() {
             return KeyReplicas::Useless("it has no keys");
