@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from isochrony.output.progress import count_text
+
 ISOCHRONY = [sys.executable, "-m", "isochrony", "pipe"]
 DATA = hashlib.shake_128(b"files").digest(700_000)
 
@@ -88,6 +90,7 @@ def test_records_are_those_of_the_framing() -> None:
     ("words", "code", "says"),
     [
         (["--in", "none"], 3, "input 'none' does not exist; check the path"),
+        (["--in", "/etc/passwd/x"], 3, "input '/etc/passwd/x': Not a directory; check the path"),
         (["--in", ""], 2, "--in: the path is empty"),
         (["--in", "."], 3, "input '.' is a folder; give the path of a file"),
         (["--out", "-"], 2, "--out: '-' is not a file"),
@@ -195,7 +198,7 @@ def test_a_configuration_is_found_saved_and_applied(folder: Path) -> None:
     out, said = pipe(*words, "--tune", "recommend", "--save-configuration", saved)
     assert out.decode() == f"{digest}  sha256\n"
     found = json.loads(saved.read_text())
-    assert said.splitlines()[-1].startswith(f"tuning: {found['workers']} workers, blocks of ")
+    assert said.splitlines()[-1].startswith(f"tuning: {count_text(found['workers'], 'worker')}, buffers of ")
     saved.write_text(json.dumps(found | {"buffer_bytes": 65536}))
     out, said = pipe(*words, "--tune", saved, "--force", "--json")
     report = json.loads(out)

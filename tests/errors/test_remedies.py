@@ -270,7 +270,7 @@ def test_a_path_that_nbuffer_cannot_open_is_named(tmp_path: Path) -> None:
         ),
         (
             lambda: iso.nbuffer(tmp_path / ("a" * 300)), iso.NBufferError, errno.ENAMETOOLONG,
-            f"cannot open input '{tmp_path / ('a' * 300)}': File name too long; check the path, or give another src",
+            f"cannot open input '{tmp_path / ('a' * 300)}': File name too long; check the path",
         ),
     ):  # fmt: skip
         with pytest.raises(NBufferOSError) as caught:
@@ -292,9 +292,9 @@ def test_a_file_that_nbuffer_may_not_open_is_named(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(os, "open", refuse)
     said = raised(lambda: iso.nbuffer("secret"), NBufferPermissionError)
-    assert said == "cannot open input 'secret': Permission denied; change its permissions, or give another src"
+    assert said == "cannot open input 'secret': Permission denied; change its permissions, or give another path"
     said = raised(lambda: iso.nbuffer(b"abc", None, tmp_path / "locked"), PermissionError)
-    assert said.endswith("locked': Permission denied; change its permissions, or give another dst")
+    assert said.endswith("locked': Permission denied; change its permissions, or give another path")
 
 
 @pytest.mark.parametrize(
@@ -361,6 +361,7 @@ def test_a_wrong_argument_of_a_step_names_the_method_of_a_plan() -> None:
     steps: Any = SAMPLES
     for call, said in (
         (lambda: steps.delay(), "Plan.delay() missing"),
+        (lambda: iso.Plan.from_json(), "Plan.from_json() missing"),  # type: ignore[call-arg]
         (lambda: steps.explain(foo=1), "Plan.explain() got an unexpected keyword argument 'foo'"),
         (lambda: steps.fir(numtaps=3), "Plan.fir() got an unexpected keyword argument 'numtaps'"),
         (lambda: steps.rewindow(3, step=1), "Plan.rewindow() got an unexpected keyword argument 'step'"),

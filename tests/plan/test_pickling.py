@@ -336,3 +336,9 @@ def test_statistics_of_an_unpickled_plan_are_those_of_its_snapshot(tmp_path: Pat
         # Two snapshots of one signal are two recordings.
         old, new = iso.collect(before, after)
         assert (old["count"][0], new["count"][0]) == (2_000_000, 1_999_980)
+
+
+@pytest.mark.parametrize("name", ["lowpass", "rewindow", "explain", "from_json", "power"])
+def test_methods_of_plans_are_pickled_by_their_names(name: str) -> None:
+    method = getattr(iso.Plan, name)
+    assert pickle.loads(pickle.dumps(method)) == method

@@ -88,7 +88,7 @@ def _plan_lines(state: dict[str, Any]) -> Iterator[str]:
     slots, task_bytes, batch_tasks = state.get("slots"), configuration["task_bytes"], configuration.get("batch_tasks")
     threads = f"{workers} thread{'' if workers == 1 else 's'}" if slots is None else f"{workers} of {slots} slots"
     tasks = f", tasks of {task_bytes / 1024:.4g} KiB" if task_bytes else ""
-    batches = f", {batch_tasks} a message" if batch_tasks else ""
+    batches = f", {batch_tasks} tasks a message" if batch_tasks else ""
     yield f"{threads}{tasks}{batches}"
     if window["stages"]:
         yield f"{'stage':<36}{'replicas':>9}{'computes':>10}{'input':>8}{'room':>8}{'thread':>8}"

@@ -130,9 +130,9 @@ def _open(end: Literal["input", "output"], path: str | os.PathLike[str], flags: 
 
 def _refused(end: Literal["input", "output"], path: str, cause: OSError) -> NBufferOSError:
     """The error for a path that the system does not open."""
-    option, code = ("src", "nbuf_read") if end == "input" else ("dst", "nbuf_write")
+    code = "nbuf_read" if end == "input" else "nbuf_write"
     kind: type[NBufferOSError] = NBufferOSError
-    text, remedy = f"cannot open {end} {path!r}: {cause.strerror}", f"check the path, or give another {option}"
+    text, remedy = f"cannot open {end} {path!r}: {cause.strerror}", "check the path"
     if isinstance(cause, FileNotFoundError):
         kind = NBufferNotFoundError
         if end == "input":
@@ -144,7 +144,7 @@ def _refused(end: Literal["input", "output"], path: str, cause: OSError) -> NBuf
         text, remedy = f"{end} {path!r} is a folder", "give the path of a file"
     elif isinstance(cause, PermissionError):
         kind = NBufferPermissionError
-        remedy = f"change its permissions, or give another {option}"
+        remedy = "change its permissions, or give another path"
     refused = with_code(kind(f"{text}; {remedy}"), code)
     refused.errno = cause.errno
     return refused

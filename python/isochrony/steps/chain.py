@@ -32,9 +32,11 @@ def natives_of(step: str, plans: Iterable[object]) -> list[NativePlan]:
 
 def _name_methods(cls: type) -> None:
     """Have Python's own errors name methods as those of `Plan`: users do not know the classes it is made of."""
-    for name, method in vars(cls).items():
+    for name, member in vars(cls).items():
+        method = getattr(member, "__func__", member)
         while isinstance(method, FunctionType) and not name.startswith("_"):
-            method.__qualname__ = f"Plan.{name}"
+            # Where `Plan` is, so that they can be pickled by these names.
+            method.__module__, method.__qualname__ = "isochrony.plan.plan", f"Plan.{name}"
             method = getattr(method, "__wrapped__", None)
 
 

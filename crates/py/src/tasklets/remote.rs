@@ -155,7 +155,7 @@ pub(super) struct FunctionPlacement {
 const PLAN: &str = "plan(s) run natively, without the interpreter";
 const INLINE: &str = "Python function(s) run in this process, one at a time, as asked for";
 const THREADS: &str = "Python function(s) run in threads of this process, one at a time but where they let go of the interpreter";
-const CLUSTER: &str = "Python function(s) run in workers of the cluster, or in this process where they read what is not committed";
+const CLUSTER: &str = "Python function(s) run in workers of the cluster, or in this process where they read scratch or what is not committed";
 
 /// There may be thousands of functions.
 const MAX_LINES: usize = 20;

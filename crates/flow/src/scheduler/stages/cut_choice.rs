@@ -4,13 +4,15 @@
 //! The flow model compares the cuts that declared costs give, those that measured costs give, and then repeatedly one
 //! stage fewer, with the cheapest neighbours merged.
 
+use std::time::Duration;
+
 use isochrony_store::machine::OperatorCosts;
 use isochrony_tune::{MIN_ADVICE_GAIN, MIN_ADVICE_S};
 
-use super::stage_costs::{edge_values, expected_ns};
-use super::stage_plan::StagePlan;
+use super::stage_costs::{costs_ns, edge_values, expected_ns};
+use super::stage_plan::{Replication, StagePlan};
 use crate::engine::advice::{Advice, AdvisedChange, AdvisedValue};
-use crate::engine::report::{OperatorReport, Report};
+use crate::engine::report::Report;
 use crate::engine::{CutRule, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::measured_costs::{node_costs, predicted_rate};
@@ -81,7 +83,7 @@ pub(super) fn advise_cuts(
     if keeps_up {
         return Advice::none("cuts: as they are, since the plan keeps up with its sources");
     }
-    let Some(costs_ns) = report_ns(graph, report) else {
+    let Some(costs_ns) = report_ns(graph, now, options, report) else {
         return unknown("its sources gave no samples");
     };
     let options = &RunOptions {
@@ -115,12 +117,32 @@ pub(super) fn advise_cuts(
 }
 
 /// By node, per sample of the source that gave most.
-fn report_ns(graph: &Graph, report: &Report) -> Option<Vec<f64>> {
+fn report_ns(
+    graph: &Graph,
+    now: &StagePlan,
+    options: &RunOptions<'_>,
+    report: &Report,
+) -> Option<Vec<f64>> {
     let both = graph.nodes.iter().zip(&report.operators);
     let sources = both.filter(|(node, _)| node.inputs.is_empty());
     let samples = sources.map(|(_, one)| one.samples).max()?;
-    let of = |one: &OperatorReport| one.useful.as_nanos() as f64 / samples as f64;
-    (samples > 0).then(|| report.operators.iter().map(of).collect())
+    if samples == 0 {
+        return None;
+    }
+    let of = |time: Duration| time.as_nanos() as f64 / samples as f64;
+    let all = report.operators.iter().map(|one| of(one.useful));
+    let mut all: Vec<f64> = all.collect();
+    // The time of a stage holds that of its helpers: its thread waits for them.
+    let expected = costs_ns(graph, options);
+    let helpers = (report.stages.iter()).filter(|one| {
+        one.replica.is_some_and(|replica| replica > 0)
+            && now.replication[one.number] == Replication::Keys
+    });
+    for helper in helpers {
+        let node = now.divided_node(helper.number, graph, &expected);
+        all[node] = (all[node] - of(helper.time.busy)).max(0.0);
+    }
+    Some(all)
 }
 
 impl PredictedCuts {

@@ -208,6 +208,8 @@ impl OperatorFactory for PythonOperator {
     fn function_place(&self) -> Option<FunctionPlace> {
         match self.role {
             FunctionRole::Each => None,
+            // A saved plan may say anything; a function with state is called in order.
+            _ if self.sequential => None,
             _ => Some(self.on_workers),
         }
     }
