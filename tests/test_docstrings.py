@@ -245,6 +245,16 @@ def test_inspect_reads_the_signature(function: Any) -> None:
     inspect.signature(function)
 
 
+class ExampleFinder(doctest.DocTestFinder):
+    """Finds methods in the module that defines them: steps are named as methods of `Plan`, which is in another."""
+
+    def _from_module(self, module: Any, member: Any) -> bool:
+        function = getattr(member, "__func__", member)
+        if inspect.isfunction(function):
+            return module.__dict__ is function.__globals__
+        return bool(super()._from_module(module, member))  # type: ignore[misc]
+
+
 def examples() -> Iterator[Any]:
     """Examples of native docstrings, and of all docstrings in Python modules, private ones too.
 
@@ -256,7 +266,7 @@ def examples() -> Iterator[Any]:
         if name.startswith("_native.") and ">>>" in text:
             before = texts[name.rpartition(".")[0]] if name in continued and "import isochrony" not in text else ""
             yield pytest.param(name, f"{before}\n\n{text}", "isochrony._native", id=name)
-    finder = doctest.DocTestFinder(exclude_empty=True)
+    finder = ExampleFinder(exclude_empty=True)
     for module in MODULES:
         for test in finder.find(module):
             if test.examples:
