@@ -308,6 +308,14 @@ mod tests {
             assert!((seconds(of(true), place) - 1.0).abs() < 1e-9);
             assert!((seconds(of(false), place) - 3.0).abs() < 1e-9);
         }
+        // Two threads have two threads' time for both.
+        let short = FunctionCosts {
+            before_s: 0.5 * costs(2.0).call_s,
+            ..of(false)
+        };
+        let expected = 0.75 * 1e6 * short.call_s;
+        let found = short.seconds(FunctionPlace::Threads, 1e6, 2).unwrap();
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
     }
 
     #[test]

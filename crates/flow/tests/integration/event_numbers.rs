@@ -213,6 +213,25 @@ fn a_branch_that_has_ended_does_not_hold_up_the_events_of_others() {
     assert_eq!(["first", "never", "all"].map(of), [1, 0, 50_000]);
 }
 
+/// A sink that has ended takes part in a jump back, too.
+#[test]
+fn a_branch_that_has_ended_does_not_hold_up_events_of_ranges_that_go_back() {
+    let made = Made::new(&[(100_000, Discontinuity::Gap(1))]);
+    let to = |kind: &str| EventSink::new(SignalLocation::new(&made.store, "stn/p"), kind);
+    let back = vec![50_000..100_000, 0..50_000];
+    let source = SharedRecording::new(made.stored().ranges(back));
+    let windows = Plan::scan_part(source, None, 100).rewindow(2).unwrap();
+    let block = plan(windows.sink(to("block")).unwrap(), &[Step::Limit(1)]);
+    let all = windows.sink(to("all")).unwrap();
+    let mut options = RunOptions::default();
+    // Waiting events of the second range would take some 4 MB.
+    options.memory = 1 << 20;
+    Plan::run_all(&[block, all], &options).unwrap();
+    let signal = made.signal();
+    let all = signal.events().filter(|event| event.kind == "all").count();
+    assert_eq!(all, 50_000);
+}
+
 /// Events wait for a range that is open, and count against the memory.
 #[test]
 fn events_that_wait_for_an_open_range_count_against_the_memory() {
