@@ -146,11 +146,13 @@ class StorageServer:
         return bytes(content)
 
     def _tag(self, path: str, content: bytes) -> str:
-        known = self._tags.get(path)
-        if known is None or known[0] is not content:
-            # No hash: of a large file it would take as long as sending it.
-            self._tags[path] = known = (content, f'"{next(self._versions):x}-{len(content):x}"')
-        return known[1]
+        # Two first requests at the same time get the same tag.
+        with self._lock:
+            known = self._tags.get(path)
+            if known is None or known[0] is not content:
+                # No hash: of a large file it would take as long as sending it.
+                self._tags[path] = known = (content, f'"{next(self._versions):x}-{len(content):x}"')
+            return known[1]
 
     def _wait(self, length: int) -> None:
         """Until the bytes may go."""

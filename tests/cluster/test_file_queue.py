@@ -168,6 +168,32 @@ def test_one_worker_fetches_and_the_others_are_told_of_it() -> None:
     assert len({name for name, fetcher in fetchers if fetcher is None}) == 1
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+def test_workers_that_share_a_cache_do_not_ask_each_other(is_held: bool) -> None:
+    queue = FileQueue("max-compute-util", 100, 1, 0.0, 4)
+    queue.expect(3)
+    one = wanted(0)
+    changes = [([(one.name, 1000)] if is_held else [], [])]
+    workers = [
+        queue.join("a", ("h", 1), "h:/cache", 1, (0, True, changes)),
+        # It has not reported what the other one fetched.
+        queue.join("b", ("h", 2), "h:/cache", 1, (0, True, [([], [])])),
+        queue.join("c", ("i", 3), "i:/cache", 1, (0, True, [([], [])])),
+    ]
+    queue.admit([FileTask(n, n, [one]) for n in range(12)])
+    asked = {}
+    for worker in workers:
+        while taken := queue.take(worker, 0.0):
+            places = [place for task in taken[0] for place in task.placed]
+            asked.setdefault(worker.name, set()).update(
+                address for place in places for address in (*place.sources, *filter(None, [place.fetcher]))
+            )
+    assert asked.keys() == {"a", "b", "c"}
+    assert not (asked["a"] | asked["b"]) & {("h", 1), ("h", 2)}
+    assert asked["c"] <= {("h", 1), ("h", 2)}
+    assert len(asked["a"] | asked["b"] | asked["c"]) == 1
+
+
 def test_hot_objects_of_one_worker_are_handed_over() -> None:
     queue = FileQueue("good-cache-compute", 100, 1, 0.0, 4)
     hot = [wanted(n) for n in range(3)]

@@ -307,13 +307,17 @@ class FileQueue:
     def _placed(self, task: FileTask, wanted: InputFile, is_local: bool, sources: Sequence[int]) -> InputFile:
         if is_local or not self._names_holders:
             return wanted
-        addresses = tuple(self._hosts[host].address for host in sources if host in self._hosts)
-        if addresses:
-            return wanted.at(addresses, None)
-        # Nobody has it yet. Who was sent to fetch it first passes it on, so that storage is read once.
         assert task.worker is not None
+        cache = task.worker.cache
+        holders = [self._hosts[host] for host in sources if host in self._hosts]
+        # Workers that share a cache never ask each other: each would wait for what the other one has reserved.
+        if any(holder.cache == cache for holder in holders):
+            return wanted
+        if holders:
+            return wanted.at(tuple(holder.address for holder in holders), None)
+        # Nobody has it yet. Who was sent to fetch it first passes it on, so that storage is read once.
         _, first = self._fetching.setdefault(wanted.name, (task, task.worker))
-        if first is task.worker:
+        if first.cache == cache:
             return wanted
         self._named_fetches.add(wanted.name)
         return wanted.at((), first.address)
