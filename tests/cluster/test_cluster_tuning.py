@@ -168,17 +168,20 @@ def test_stages_in_the_process_of_the_client_are_tuned_there(long_path: Path, cl
     assert applied.configuration == tuning.configuration
 
 
-def test_blocks_of_a_feed_are_not_tuned(client: Any) -> None:
+@pytest.mark.parametrize("tune", [True, "recommend"])
+def test_blocks_of_a_feed_are_not_tuned(client: Any, tune: Any) -> None:
     samples = feed_samples(1)
     listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=3)
     sender = sending(samples, listener.address, client)
-    (found,), _, ran = collect_reported((loudest(iso.scan(listener)),), RunOptions.of(on=client, tune=True))
+    (found,), _, ran = collect_reported((loudest(iso.scan(listener)),), RunOptions.of(on=client, tune=tune))
     sender.join()
     np.testing.assert_array_equal(found, expected_loudest(samples))
     assert sum(worker.tasks for worker in ran.report.workers) > 0
     tuning = ran.report.tuning
     assert tuning is not None
     assert tuning.configuration is None
+    # What slots took says nothing of this machine.
+    assert all(advice.gain is None for advice in tuning.advice)
 
 
 def test_the_command_line_saves_and_replays(plan: iso.Plan, client: Any, tmp_path: Path, capfd: Any) -> None:

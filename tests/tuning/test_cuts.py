@@ -145,5 +145,5 @@ def test_cuts_of_another_plan_are_refused(costs: Path, tmp_path: Path) -> None:
     found.save(path)
     fields = json.loads(path.read_text())
     path.write_text(json.dumps(fields | {"cuts": ["a"]}))
-    with pytest.raises(OptionError, match=r"cuts = \['a'\] is refused; it must be a list of whole numbers"):
+    with pytest.raises(OptionError, match=r"cuts=\['a'\] is refused; it must be a list of whole numbers"):
         Configuration.load(path)

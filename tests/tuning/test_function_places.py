@@ -244,7 +244,7 @@ def test_places_of_another_plan_and_wrong_ones_are_refused(tmp_path: Path) -> No
         one.save(tmp_path / f"{place}.json")
         fields = json.loads((tmp_path / f"{place}.json").read_text())
         (tmp_path / f"{place}.json").write_text(json.dumps(fields | {"places": [place]}))
-        with pytest.raises(OptionError, match=rf"places = \['{place}'\] is refused; it must be a list of \"auto\""):
+        with pytest.raises(OptionError, match=rf"places=\['{place}'\] is refused; it must be a list of \"auto\""):
             Configuration.load(tmp_path / f"{place}.json")
 
 

@@ -153,7 +153,7 @@ def test_a_configuration_of_another_plan_or_machine_is_refused(plan: iso.Plan, t
         ("{", "cannot be read as a configuration"),
         ("[]", "is not a configuration of format 1"),
         ('{"format": 2}', "is not a configuration of format 1"),
-        ('{"format": 1, "workers": -1}', "workers = -1 is refused; it must be a whole number from 0"),
+        ('{"format": 1, "workers": -1}', "workers=-1 is refused; it must be a whole number from 0"),
         ('{"format": 1, "workers": 1}', "replicas is missing; it must be a list of whole numbers"),
     ],
 )

@@ -120,7 +120,12 @@ impl Location {
                 let value = |key: S3Key| builder.get_config_value(&key);
                 let endpoint = value(S3Key::S3Endpoint)
                     .map(|url| Endpoint::new("AWS_ENDPOINT_URL_S3", url))
-                    .or_else(|| Some(Endpoint::new("AWS_ENDPOINT_URL", value(S3Key::Endpoint)?)));
+                    .or_else(|| {
+                        Some(Endpoint::new(
+                            set_one(["AWS_ENDPOINT_URL", "AWS_ENDPOINT"]),
+                            value(S3Key::Endpoint)?,
+                        ))
+                    });
                 let permission = value(S3Key::Client(ClientConfigKey::AllowHttp));
                 let permission = BooleanVariable::of("AWS_ALLOW_HTTP", permission, service)?;
                 let http = allows_http(&permission, endpoint.as_ref(), service)?;
@@ -155,7 +160,8 @@ impl Location {
                 let permission = value(AzureKey::Client(ClientConfigKey::AllowHttp));
                 let permission = BooleanVariable::of("AZURE_ALLOW_HTTP", permission, service)?;
                 let endpoint = value(AzureKey::Endpoint);
-                let endpoint = endpoint.map(|url| Endpoint::new("AZURE_STORAGE_ENDPOINT", url));
+                let variable = set_one(["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"]);
+                let endpoint = endpoint.map(|url| Endpoint::new(variable, url));
                 let http = allows_http(&permission, endpoint.as_ref(), service)?;
                 let options = options().with_allow_http(http || emulated.is_true);
                 let builder = builder.with_retry(retry()).with_client_options(options);
@@ -170,6 +176,14 @@ impl Location {
                 Arc::new(builder.build().map_err(settings)?)
             }
         })
+    }
+}
+
+/// Of variables that mean the same, the one that is set.
+fn set_one(variables: [&'static str; 2]) -> &'static str {
+    match std::env::var_os(variables[0]) {
+        None if std::env::var_os(variables[1]).is_some() => variables[1],
+        _ => variables[0],
     }
 }
 

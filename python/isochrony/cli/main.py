@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import errno
 import importlib
 import os
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 from .. import __version__
 from ..errors import EmptyResultWarning, IsochronyError, MissingExtraError, UsageError
 from ..errors.native import PlanError
+from ..options.keywords import did_you_mean
 from .exits import EPILOG, Exit
 from .formatter import Formatter
 from .message_options import as_options
@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
                 break
             option = word.partition("=")[0]
             if option.startswith("--") and option not in self._option_string_actions:
-                self.error(f"there is no option {option}{_instead(option, self._option_string_actions)}")
+                self.error(f"there is no option {option}{did_you_mean(option, self._option_string_actions)}")
         return super().parse_known_args(words, namespace)
 
     def parse_args(  # type: ignore[override]
@@ -112,14 +112,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             choices = [str(choice) for choice in action.choices]
-            what = f"{value!r} is not one of {', '.join(choices)}{_instead(str(value), choices)}"
+            what = f"{value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
             raise argparse.ArgumentError(action, what)
-
-
-def _instead(word: str, known: Iterable[str]) -> str:
-    """A suggestion in brackets where something known is spelt nearly like `word`."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def build_parser(names: Iterable[str] = COMMANDS) -> Parser:

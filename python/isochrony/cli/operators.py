@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import textwrap
 
 from ..errors import UsageError
+from ..options.keywords import did_you_mean
 from ..plan.declarations import INTERNAL, call, declared, docstring
 from .exits import Exit
 from .tables import print_json
@@ -47,9 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"  {name:<19} {text.strip()}")
         return Exit.OK
     if arguments.name not in known:
-        near = difflib.get_close_matches(arguments.name, list(known), n=1)
         raise UsageError(
-            f"there is no operator {arguments.name}{f' (did you mean {near[0]}?)' if near else ''}; "
+            f"there is no operator {arguments.name}{did_you_mean(arguments.name, known)}; "
             "isochrony operators lists them"
         )
     one = known[arguments.name]

@@ -228,8 +228,8 @@ def py(
             if the function can be sent there, else "inline"; `Plan.explain` states which, and why. "any": in any of
             these places, as the run chooses: the function keeps no state, calls may overlap, and blocks may have any
             length. With ``tune=True`` a run measures the function before its start, where that pays, and takes the
-            fastest place; otherwise as "auto". Without a stated ``workers=`` and that choice all are "inline", and are
-            given the blocks of one thread.
+            fastest place; otherwise as "auto". Unless ``workers=`` is given or the run chose places, functions of
+            every kind are called "inline", with the blocks of one thread.
         sequential: the function has state: call it in order, in one place, "inline" or with "processes" in one worker
             process.
         state: function that makes the state, the second argument of `function`: ``f(rows, state)``. It is called before

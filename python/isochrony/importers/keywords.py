@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from ..errors import IsochronyError, UsageError
 from ..options import flag
-from ..options.keywords import declared_options, listing_options
+from ..options.keywords import declared_options, did_you_mean, listing_options
 from . import option_checks as checks
 from .columns import TIME_UNITS
 from .mseed_samples import ENCODINGS
@@ -271,9 +270,9 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     for name in given:
         if name not in OPTIONS:
-            near = difflib.get_close_matches(name, list(OPTIONS), n=1)
-            instead = f" (did you mean {near[0]}?)" if near else ""
-            raise UsageError(f"there is no option {name}{instead}; give one of {', '.join(OPTIONS)}")
+            raise UsageError(
+                f"there is no option {name}{did_you_mean(name, OPTIONS)}; give one of {', '.join(OPTIONS)}"
+            )
     values = {}
     for name, option in OPTIONS.items():
         try:

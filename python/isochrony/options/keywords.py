@@ -5,13 +5,14 @@ A family of keywords is a `TypedDict` whose entries are ``Annotated`` with an `O
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, get_type_hints
 
-__all__ = ["Option", "declared_options", "listing_options"]
+__all__ = ["Option", "declared_options", "did_you_mean", "listing_options"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +42,12 @@ class Option:
     metavar: str | None = None
     parse: Callable[[str], Any] = str
     is_setting: bool = True
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A suggestion in brackets where something known is spelt nearly like `word`; else ""."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def declared_options(keywords: type) -> dict[str, Any]:

@@ -7,7 +7,6 @@ of ``isochrony run`` are made from the entries. A value acts where flow's ``RunO
 
 from __future__ import annotations
 
-import difflib
 import multiprocessing
 import os
 import sys
@@ -21,7 +20,7 @@ import numpy as np
 from .._native import NativeControl, available_cores
 from ..errors.native import OptionError
 from ..options import byte_count, flag, is_auto
-from ..options.keywords import Option, declared_options, listing_options
+from ..options.keywords import Option, declared_options, did_you_mean, listing_options
 from ..tuning.configuration import Configuration, TuningRequest, checked_tune, parsed_tune
 from .control import Control
 from .status_files import status_path
@@ -367,8 +366,7 @@ class RunOptions:
         settings["auto_workers"] = is_auto(given["workers"])
         for name, value in given.items():
             if name not in OPTIONS:
-                near = difflib.get_close_matches(name, list(OPTIONS), n=1)
-                meant = f" (did you mean {near[0]}?)" if near else ""
+                meant = did_you_mean(name, OPTIONS)
                 raise TypeError(f"{name!r} is not a run option{meant}; give one of {', '.join(OPTIONS)}")
             option = OPTIONS[name]
             checked = option.check(name, value)

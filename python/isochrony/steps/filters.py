@@ -250,5 +250,6 @@ def _of_corner(text: str, corners: float | tuple[float, float]) -> str:
         elif half is not None and hz >= float(half):
             missed = f"below half the rate, {half} Hz; lower"
         if missed:
-            return text.replace(found[0], f"{name}={hz:g} Hz must be {missed} {name}")
+            given = int(hz) if hz == int(hz) else float(hz)
+            return text.replace(found[0], f"{name}={given} Hz must be {missed} {name}")
     return text

@@ -216,8 +216,8 @@ class Configuration:
         for name, (kind, is_legal, default) in _SAVED.items():
             value = fields.pop(name, default)
             if not is_legal(value):
-                given = "is missing" if value is None else f"= {value!r} is refused"
-                raise OptionError(f"{path}: {name} {given}; it must be {kind}; {remedy}")
+                given = " is missing" if value is None else f"={value!r} is refused"
+                raise OptionError(f"{path}: {name}{given}; it must be {kind}; {remedy}")
             values[name] = tuple(value) if isinstance(value, list) else value
         if fields:
             raise OptionError(f"{path}: a configuration has no {', '.join(fields)}; {remedy}")

@@ -52,6 +52,8 @@ pub(crate) trait RunningPlan: Send + Sync {
 pub(crate) struct SlotCounts {
     /// Present, used or not.
     pub(crate) present: usize,
+    /// Fewest that may be used.
+    pub(crate) min_used: usize,
     /// Some are still to join: nothing can be compared.
     pub(crate) are_joining: bool,
     pub(crate) messages: u64,
@@ -392,7 +394,7 @@ impl Tuning {
                 .map(|total| total.saturating_sub(next.done));
             let remaining = left.map(|left| left as f64 / window.rate().max(1.0));
             if let Some(slots) = next.slots.filter(|_| !self.has_fixed_workers) {
-                session.set_slots(slots.present);
+                session.set_slots(slots.present, slots.min_used);
             }
             let wanted = session.observe(&window, remaining).clone();
             let mut state = self.state();

@@ -23,7 +23,7 @@ use crate::{Clock, OpError, OpErrorKind, PortType, SharedRecording};
 
 /// About what an event takes in the store.
 const EVENT_BYTES: u64 = 100;
-/// About what one takes while it waits, without its fields, and each field.
+/// About what one takes while it waits, without its fields, and each value of a field without its text.
 const WAITING_BYTES: u64 = 80;
 const FIELD_BYTES: u64 = 100;
 
@@ -171,8 +171,18 @@ struct Event {
 
 impl Event {
     fn waiting_bytes(&self) -> u64 {
-        WAITING_BYTES + FIELD_BYTES * self.fields.len() as u64
+        WAITING_BYTES + self.fields.values().map(value_bytes).sum::<u64>()
     }
+}
+
+fn value_bytes(value: &Value) -> u64 {
+    FIELD_BYTES
+        + match value {
+            Value::String(text) => text.len() as u64,
+            Value::Array(values) => values.iter().map(value_bytes).sum(),
+            Value::Object(fields) => fields.values().map(value_bytes).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
 }
 
 /// From the indices that a sink is given to those of its recording, to times, and to the signal's indices.

@@ -258,3 +258,28 @@ fn events_that_wait_for_an_open_range_count_against_the_memory() {
     let behind = signal.events().filter(|event| event.id > range.id);
     assert_eq!(behind.map(|event| event.end).collect::<Vec<_>>(), [100_000]);
 }
+
+/// A long text is a part of each event that waits.
+#[test]
+fn fields_of_events_that_wait_count_with_their_length() {
+    let code = |text: &str| {
+        let made = Made::new(&[(2_000, Discontinuity::Gap(1))]);
+        let to = |kind: &str| EventSink::new(SignalLocation::new(&made.store, "stn/p"), kind);
+        let windows = Plan::scan_part(stored(&made), None, 100)
+            .rewindow(2)
+            .unwrap();
+        let joined = windows.then::<ToRanges>(serde_json::Map::new()).unwrap();
+        let all = to("all").value("note", json!([text, {"text": text}]));
+        let plans = [
+            joined.sink(to("range")).unwrap(),
+            windows.sink(all).unwrap(),
+        ];
+        let mut options = RunOptions::default();
+        options.memory = 4 << 20;
+        Plan::run_all(&plans, &options)
+            .err()
+            .map(|error| error.code())
+    };
+    assert_eq!(code("short"), None);
+    assert_eq!(code(&"long".repeat(1_000)), Some("memory_cap"));
+}

@@ -84,7 +84,11 @@ pub enum FrameError {
     #[error(
         "the frame header announces {expected} bytes, but the frame has {got}; send each frame whole"
     )]
-    Length { expected: usize, got: usize },
+    Length {
+        /// Announced bytes, or those of a header.
+        expected: usize,
+        got: usize,
+    },
     /// Not a frame, or unknown version.
     #[error(
         "not a frame: the data starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2; send with isochrony send, or listen with the framing that the sender uses, such as raw"

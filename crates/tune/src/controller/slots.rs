@@ -42,15 +42,14 @@ impl SlotChoice {
 }
 
 impl Controller {
-    /// A cluster has this many slots now. Another number ends a trial, and what was learnt is discarded.
-    pub fn set_slots(&mut self, slots: usize) {
+    /// A cluster has this many slots now, of which at least `min_used` are used. Another number ends a trial, and what
+    /// was learnt is discarded.
+    pub fn set_slots(&mut self, slots: usize, min_used: usize) {
         let slots = slots.max(1);
+        self.limits.min_workers = min_used.clamp(1, slots);
         let before = std::mem::replace(&mut self.limits.workers, slots);
         if before == slots {
             return;
-        }
-        if self.limits.min_workers > 1 {
-            self.limits.min_workers = slots;
         }
         // Nothing was learnt before the first windows.
         if !matches!(self.state, State::Observe) {
@@ -59,7 +58,10 @@ impl Controller {
         }
         self.limits.replicas = vec![slots; self.limits.replicas.len()];
         self.kept.replicas.clone_from(&self.limits.replicas);
-        self.kept.workers = self.slots.used.map_or(slots, |used| used.min(slots));
+        self.kept.workers = match self.slots.used {
+            Some(used) => used.clamp(self.limits.min_workers, slots),
+            None => slots,
+        };
         if let Some(default) = &mut self.default {
             default.workers = slots;
             default.replicas.clone_from(&self.limits.replicas);

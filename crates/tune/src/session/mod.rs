@@ -161,9 +161,10 @@ impl TuningSession {
         self.configuration()
     }
 
-    /// A cluster has this many slots now. Call before [`observe`](Self::observe).
-    pub fn set_slots(&mut self, slots: usize) {
-        self.controller.set_slots(slots);
+    /// A cluster has this many slots now, of which at least `min_used` are used. Call before
+    /// [`observe`](Self::observe).
+    pub fn set_slots(&mut self, slots: usize, min_used: usize) {
+        self.controller.set_slots(slots, min_used);
         self.report.configuration = Some(self.controller.kept().clone());
     }
 

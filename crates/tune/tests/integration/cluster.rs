@@ -102,7 +102,7 @@ fn controller(start: Configuration, slots: usize) -> Controller {
 }
 
 fn settle(controller: &mut Controller, cluster: &mut FormulaCluster) {
-    controller.set_slots(cluster.slots);
+    controller.set_slots(cluster.slots, 1);
     for _ in 0..2000 {
         let configuration = controller.configuration().clone();
         controller.observe(&cluster.window(&configuration), None);
@@ -137,7 +137,7 @@ fn slots_are_not_enough_because_more_than_before_were_better() {
     for seed in 0..20 {
         let mut cluster = FormulaCluster::new(8, seed);
         let mut controller = controller(start(1, 8, 1), 8);
-        controller.set_slots(8);
+        controller.set_slots(8, 1);
         let mut changes = 0;
         for _ in 0..300 {
             let configuration = controller.configuration().clone();
@@ -216,6 +216,35 @@ fn all_slots_follow_those_that_leave_and_join() {
     );
 }
 
+/// Caches of a cluster's hosts hold data that would be read again.
+#[test]
+fn slots_that_must_all_be_used_are_never_fewer() {
+    let mut cluster = FormulaCluster::new(4, 1);
+    (cluster.contention, cluster.travel_s) = (2.0, 0.0);
+    let all = ConfigurationLimits {
+        min_workers: 4,
+        ..limits(4)
+    };
+    let mut controller =
+        Controller::new(start(4, 4, MOST_TASKS), all, options(usize::MAX)).unwrap();
+    for slots in [4, 3, 1, 4] {
+        cluster.slots = slots;
+        controller.set_slots(slots, slots);
+        for _ in 0..300 {
+            let configuration = controller.configuration().clone();
+            assert_eq!(configuration.workers, slots);
+            controller.observe(&cluster.window(&configuration), None);
+        }
+        assert_eq!(controller.enough_slots(), None);
+    }
+    assert!(
+        controller
+            .decisions()
+            .iter()
+            .all(|one| one.to.workers == one.to.replicas[0])
+    );
+}
+
 #[test]
 fn a_slot_that_leaves_ends_a_trial() {
     let mut cluster = FormulaCluster::new(8, 1);
@@ -224,10 +253,10 @@ fn a_slot_that_leaves_ends_a_trial() {
         let configuration = controller.configuration().clone();
         controller.observe(&cluster.window(&configuration), None);
     }
-    controller.set_slots(3);
+    controller.set_slots(3, 1);
     assert_eq!(*controller.configuration(), start(3, 3, MOST_TASKS));
     // Four were chosen, as soon as there are four.
-    controller.set_slots(6);
+    controller.set_slots(6, 1);
     assert_eq!(*controller.configuration(), start(4, 6, MOST_TASKS));
 }
 
@@ -311,7 +340,7 @@ fn a_given_number_of_slots_is_enough() {
     let from = TuningMode::ChangeFrom(start(2, 4, 0));
     assert_eq!(session(from).enough_slots(), None);
     let mut measured = session(TuningMode::Measure);
-    measured.set_slots(6);
+    measured.set_slots(6, 1);
     measured.observe(&FormulaCluster::new(6, 1).window(&start(6, 6, 0)), None);
     assert_eq!(measured.report().configuration, Some(start(6, 6, 0)));
     assert!(measured.report().decisions.is_empty());

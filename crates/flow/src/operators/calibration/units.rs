@@ -113,6 +113,7 @@ const PREFIXES: &[(&str, f64)] = &[
 ];
 
 fn find_unit(name: &str) -> Option<ParsedUnit> {
+    // Before prefixes are tried: "min" is not a milli-inch.
     if let Some(&(_, dimension, factor, offset)) = UNPREFIXED.iter().find(|known| known.0 == name) {
         return Some(ParsedUnit {
             dimension,

@@ -40,6 +40,7 @@ struct State {
 }
 
 impl State {
+    /// `expected`: slots that may still join.
     fn count(&self, expected: usize) -> usize {
         expected.max(self.joined).saturating_sub(self.left).max(1)
     }
@@ -95,22 +96,30 @@ impl ActiveSlots {
         drop(waited);
     }
 
+    /// Slots of the start; none once they are too late, such as those of a worker that was lost before it joined.
+    fn expected(&self) -> usize {
+        match self.begun.elapsed() < JOIN_TIME {
+            true => self.expected,
+            false => 0,
+        }
+    }
+
     /// Slots of the start are still to join: throughput says nothing of a configuration.
     pub(super) fn are_joining(&self) -> bool {
-        self.lock().joined < self.expected && self.begun.elapsed() < JOIN_TIME
+        self.lock().joined < self.expected()
     }
 
     /// Slots that there are, and how many of them are used.
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
-        let count = state.count(self.expected);
+        let count = state.count(self.expected());
         (count, state.limit.min(count))
     }
 
     /// All, also those that join later, if there are no more than so many.
     pub(super) fn set_limit(&self, slots: usize) {
         let mut state = self.lock();
-        state.limit = match slots >= state.count(self.expected) {
+        state.limit = match slots >= state.count(self.expected()) {
             true => usize::MAX,
             false => slots.max(1),
         };
@@ -185,6 +194,20 @@ mod tests {
         assert_eq!((active(&slots), slots.counts()), (vec![1, 3], (2, 2)));
         slots.join(5);
         assert_eq!((active(&slots), slots.counts()), (vec![1, 3], (3, 2)));
+    }
+
+    #[test]
+    fn slots_that_never_join_do_not_count_for_ever() {
+        let mut slots = ActiveSlots::new(4);
+        (0..3).for_each(|number| slots.join(number));
+        assert_eq!((slots.counts(), slots.are_joining()), ((4, 4), true));
+        slots.begun = Instant::now().checked_sub(JOIN_TIME).unwrap();
+        assert_eq!((slots.counts(), slots.are_joining()), ((3, 3), false));
+        slots.set_limit(3);
+        slots.join(3);
+        assert_eq!((active(&slots), slots.counts()), (vec![0, 1, 2, 3], (4, 4)));
+        slots.leave(0);
+        assert_eq!(slots.counts(), (3, 3));
     }
 
     #[test]

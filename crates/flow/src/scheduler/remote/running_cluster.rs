@@ -34,6 +34,13 @@ impl RunningCluster {
             max_batch,
         }
     }
+
+    fn min_used(&self, present: usize) -> usize {
+        match self.uses_all {
+            true => present,
+            false => 1,
+        }
+    }
 }
 
 impl RunningPlan for RunningCluster {
@@ -58,7 +65,7 @@ impl RunningPlan for RunningCluster {
     fn limits(&self) -> ConfigurationLimits {
         let (present, _) = self.slots.counts();
         ConfigurationLimits {
-            min_workers: if self.uses_all { present } else { 1 },
+            min_workers: self.min_used(present),
             workers: present,
             replicas: vec![present],
             max_batch_tasks: self.max_batch,
@@ -98,8 +105,10 @@ impl RunningPlan for RunningCluster {
     }
 
     fn slots(&self) -> Option<SlotCounts> {
+        let (present, _) = self.slots.counts();
         Some(SlotCounts {
-            present: self.slots.counts().0,
+            present,
+            min_used: self.min_used(present),
             consumed_samples: self.tasks.consumed_samples(),
             are_joining: self.slots.are_joining(),
             messages: self.slots.messages().0,

@@ -187,9 +187,13 @@ impl OperatorFactory for PythonOperator {
                 false => "in the workers' threads: on_workers=\"threads\"".into(),
             }),
             (_, FunctionPlace::Any | FunctionPlace::Auto | FunctionPlace::Processes, _) => {
+                let chosen = match self.is_placed {
+                    true => ", chosen by tuning (on_workers=\"any\")",
+                    false => "",
+                };
                 match self.portable(run) {
                     Ok(function) => Parallelism::Workers(format!(
-                        "in worker processes: {}",
+                        "in worker processes: {}{chosen}",
                         function.description()
                     )),
                     Err(why) => Parallelism::CallingThread(why),
