@@ -127,8 +127,8 @@ class StageReport:
         replica: number of the replica, from 0; None if the stage has none.
         operators: indices into `Report.operators`.
         items: number of input items from sources or earlier stages: segments, or blocks of windows or rows. Samples
-            that blocks of two replicas share count twice. For a replica of a `group_by` whose number is 1 or higher, the
-            number of parts of blocks of rows that it computed.
+            that blocks of two replicas share count twice. For a replica of a `group_by` whose number is 1 or higher,
+            the number of parts of blocks of rows that it computed.
         bytes: number of bytes in them.
         cpu_s: CPU time in seconds, estimated from every eighth time that it computed; less than `busy_s` if other
             threads took the CPU.

@@ -24,13 +24,13 @@ pub trait Integer: Sample {
     /// Upper bound.
     const HIGHEST: Self::Extreme;
 
-    /// Sums at most `BLOCK` samples. Must be `#[inline(always)]`.
-    fn block<L: Level>(level: L, samples: &[Self]) -> Block<Self::Extreme>;
+    /// Sums at most `BLOCK` samples; without `SQUARES` those are zero. Must be `#[inline(always)]`.
+    fn block<L: Level, const SQUARES: bool>(level: L, samples: &[Self]) -> Block<Self::Extreme>;
 
     /// Sum and sum of squares of at most `BLOCK` samples. Must be `#[inline(always)]`.
     #[inline(always)]
     fn powers<L: Level>(level: L, samples: &[Self]) -> (i64, u128) {
-        let block = Self::block(level, samples);
+        let block = Self::block::<L, true>(level, samples);
         (block.sum, block.squares)
     }
 }
@@ -66,6 +66,18 @@ impl<T: Integer> Sums<T> {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
+
+    #[inline(always)]
+    fn add<L: Level, const SQUARES: bool>(&mut self, level: L, samples: &[T]) {
+        for samples in samples.chunks(BLOCK) {
+            let block = T::block::<L, SQUARES>(level, samples);
+            self.count += samples.len() as u64;
+            self.sum += i128::from(block.sum);
+            self.squares += block.squares;
+            self.min = self.min.min(block.min);
+            self.max = self.max.max(block.max);
+        }
+    }
 }
 
 impl<T: Integer> Moments<T> for Sums<T> {
@@ -73,14 +85,7 @@ impl<T: Integer> Moments<T> for Sums<T> {
 
     #[inline(always)]
     fn update<L: Level>(&mut self, level: L, samples: &[T]) {
-        for samples in samples.chunks(BLOCK) {
-            let block = T::block(level, samples);
-            self.count += samples.len() as u64;
-            self.sum += i128::from(block.sum);
-            self.squares += block.squares;
-            self.min = self.min.min(block.min);
-            self.max = self.max.max(block.max);
-        }
+        self.add::<L, true>(level, samples);
     }
 
     #[inline(always)]
@@ -95,6 +100,22 @@ impl<T: Integer> Moments<T> for Sums<T> {
             count: self.count,
             mean,
             m2,
+        }
+    }
+
+    #[inline(always)]
+    fn mean_and_extremes<L: Level>(level: L, samples: &[T]) -> Summary<T::Extreme> {
+        let mut sums = Self::default();
+        sums.add::<L, false>(level, samples);
+        if sums.count == 0 {
+            return Summary::EMPTY;
+        }
+        Summary {
+            min: sums.min,
+            max: sums.max,
+            count: sums.count,
+            mean: sums.sum as f64 / sums.count as f64,
+            m2: f64::NAN,
         }
     }
 }
@@ -131,7 +152,7 @@ fn wide_m2(count: u64, sum: i128, squares: u128) -> f64 {
 }
 
 #[inline(always)]
-fn block_of_32_bits<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
+fn block_of_32_bits<L: Level, const SQUARES: bool, T>(_level: L, samples: &[T]) -> Block<T>
 where
     T: Integer<Extreme = T> + Ord + Into<i64>,
 {
@@ -152,7 +173,9 @@ where
         block.min = block.min.min(min);
         block.max = block.max.max(max);
         let (mut sum, mut low, mut high) = (0, 0u64, 0u64);
-        if -NARROW <= min.into() && max.into() <= NARROW {
+        if !SQUARES {
+            sum = samples.iter().map(|&sample| sample.into()).sum();
+        } else if -NARROW <= min.into() && max.into() <= NARROW {
             for &sample in samples {
                 let wide: i64 = sample.into();
                 sum += wide;
@@ -176,7 +199,7 @@ where
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn plain_block<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
+fn plain_block<L: Level, const SQUARES: bool, T>(_level: L, samples: &[T]) -> Block<T>
 where
     T: Integer<Extreme = T> + Ord + Into<i32>,
 {
@@ -185,7 +208,9 @@ where
     for &sample in samples {
         let wide: i32 = sample.into();
         sum += i64::from(wide);
-        squares += u64::from(wide.unsigned_abs() * wide.unsigned_abs());
+        if SQUARES {
+            squares += u64::from(wide.unsigned_abs() * wide.unsigned_abs());
+        }
         min = min.min(sample);
         max = max.max(sample);
     }
@@ -217,7 +242,7 @@ macro_rules! integer {
             const HIGHEST: $type = <$type>::MAX;
 
             #[inline(always)]
-            fn block<L: Level>(level: L, samples: &[Self]) -> Block<$type> {
+            fn block<L: Level, const SQUARES: bool>(level: L, samples: &[Self]) -> Block<$type> {
                 $block(level, samples)
             }
 
@@ -232,22 +257,32 @@ macro_rules! integer {
 }
 
 integer! {
-    i8 => block_i8;
-    u8 => block_u8;
-    i16 => block_i16, powers_i16;
-    u16 => block_u16, powers_u16;
-    i32 => block_of_32_bits;
-    u32 => block_of_32_bits;
+    i8 => block_i8::<L, SQUARES>;
+    u8 => block_u8::<L, SQUARES>;
+    i16 => block_i16::<L, SQUARES>, powers_i16;
+    u16 => block_u16::<L, SQUARES>, powers_u16;
+    i32 => block_of_32_bits::<L, SQUARES, i32>;
+    u32 => block_of_32_bits::<L, SQUARES, u32>;
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-use plain_block as block_i8;
+macro_rules! plain_blocks {
+    ($($name:ident: $type:ty;)*) => {$(
+        #[inline(always)]
+        fn $name<L: Level, const SQUARES: bool>(level: L, samples: &[$type]) -> Block<$type> {
+            plain_block::<L, SQUARES, $type>(level, samples)
+        }
+    )*};
+}
+
 #[cfg(not(target_arch = "x86_64"))]
-use plain_block as block_u8;
-#[cfg(not(target_arch = "x86_64"))]
-use plain_block as block_i16;
-#[cfg(not(target_arch = "x86_64"))]
-use plain_block as block_u16;
+plain_blocks! {
+    block_i8: i8;
+    block_u8: u8;
+    block_i16: i16;
+    block_u16: u16;
+}
+
 #[cfg(not(target_arch = "x86_64"))]
 use plain_powers as powers_i16;
 #[cfg(not(target_arch = "x86_64"))]
@@ -259,7 +294,7 @@ impl Integer for Bool8 {
     const HIGHEST: u8 = 1;
 
     #[inline(always)]
-    fn block<L: Level>(_level: L, samples: &[Self]) -> Block<u8> {
+    fn block<L: Level, const SQUARES: bool>(_level: L, samples: &[Self]) -> Block<u8> {
         let mut count = 0u64;
         for samples in samples.chunks(255) {
             let ones: u8 = samples.iter().map(|s| u8::from(s.get())).sum();

@@ -71,6 +71,14 @@ pub trait Moments<T>: Clone + Default + Serialize + DeserializeOwned + Send + Sy
     fn update<L: Level>(&mut self, level: L, samples: &[T]);
 
     fn finish(&self) -> Summary<Self::Extreme>;
+
+    /// Of a whole window. M2 need not be computed. Must be `#[inline(always)]`.
+    #[inline(always)]
+    fn mean_and_extremes<L: Level>(level: L, samples: &[T]) -> Summary<Self::Extreme> {
+        let mut moments = Self::default();
+        moments.update(level, samples);
+        moments.finish()
+    }
 }
 
 macro_rules! statistic {
@@ -117,6 +125,38 @@ pub fn summaries<T: Statistic>(
     summaries_on(Isa::best(), samples, window, out)
 }
 
+/// [`summaries`] whose M2 may be missing (NaN), which takes less time for integers up to 32 bits. All else has the same
+/// bits.
+///
+/// # Errors
+/// As [`summaries`].
+pub fn means_and_extremes<T: Statistic>(
+    samples: &[T],
+    window: usize,
+    out: &mut [Summary<T::Extreme>],
+) -> Result<usize, DspError> {
+    means_and_extremes_on(Isa::best(), samples, window, out)
+}
+
+/// [`means_and_extremes`] on an instruction set; the same bits on all.
+///
+/// # Errors
+/// As [`summaries`].
+pub fn means_and_extremes_on<T: Statistic>(
+    isa: Isa,
+    samples: &[T],
+    window: usize,
+    out: &mut [Summary<T::Extreme>],
+) -> Result<usize, DspError> {
+    let count = check_output(samples.len(), window, out.len())?;
+    isa.run(MeansAndExtremes(Summaries {
+        samples,
+        window,
+        out,
+    }));
+    Ok(count)
+}
+
 /// [`summaries`] on an instruction set; the same bits on all.
 ///
 /// # Errors
@@ -127,25 +167,27 @@ pub fn summaries_on<T: Statistic>(
     window: usize,
     out: &mut [Summary<T::Extreme>],
 ) -> Result<usize, DspError> {
-    if window == 0 {
-        return Err(DspError::ZeroWindow {
-            operator: "summaries",
-        });
-    }
-    let count = samples.len() / window;
-    if out.len() < count {
-        return Err(DspError::OutputLength {
-            operator: "summaries",
-            expected: count,
-            got: out.len(),
-        });
-    }
+    let count = check_output(samples.len(), window, out.len())?;
     isa.run(Summaries {
         samples,
         window,
         out,
     });
     Ok(count)
+}
+
+/// Number of full windows.
+fn check_output(samples: usize, window: usize, out: usize) -> Result<usize, DspError> {
+    let operator = "summaries";
+    match samples.checked_div(window) {
+        None => Err(DspError::ZeroWindow { operator }),
+        Some(expected) if out < expected => Err(DspError::OutputLength {
+            operator,
+            expected,
+            got: out,
+        }),
+        Some(count) => Ok(count),
+    }
 }
 
 struct Summaries<'a, T: Statistic> {
@@ -163,6 +205,24 @@ impl<T: Statistic> Kernel for Summaries<'_, T> {
             let mut moments = T::Moments::default();
             moments.update(level, window);
             *out = moments.finish();
+        }
+    }
+}
+
+struct MeansAndExtremes<'a, T: Statistic>(Summaries<'a, T>);
+
+impl<T: Statistic> Kernel for MeansAndExtremes<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, level: L) {
+        let Summaries {
+            samples,
+            window,
+            out,
+        } = self.0;
+        for (window, out) in samples.chunks_exact(window).zip(out) {
+            *out = T::Moments::mean_and_extremes(level, window);
         }
     }
 }

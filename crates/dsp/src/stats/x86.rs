@@ -10,8 +10,8 @@ use crate::isa::Level;
 use crate::prefetch::prefetch_ahead;
 
 #[inline(always)]
-pub(super) fn block_i16<L: Level>(level: L, samples: &[i16]) -> Block<i16> {
-    let words = words(level, samples, 0);
+pub(super) fn block_i16<L: Level, const SQUARES: bool>(level: L, samples: &[i16]) -> Block<i16> {
+    let words = words::<L, SQUARES>(level, samples, 0);
     Block {
         sum: words.sum,
         squares: words.squares.into(),
@@ -22,10 +22,13 @@ pub(super) fn block_i16<L: Level>(level: L, samples: &[i16]) -> Block<i16> {
 
 /// `x = y + 2^15` with `y` signed, so `x^2 = y^2 + 2^16 y + 2^30`.
 #[inline(always)]
-pub(super) fn block_u16<L: Level>(level: L, samples: &[u16]) -> Block<u16> {
-    let words = words(level, bytemuck::cast_slice(samples), i16::MIN);
+pub(super) fn block_u16<L: Level, const SQUARES: bool>(level: L, samples: &[u16]) -> Block<u16> {
+    let words = words::<L, SQUARES>(level, bytemuck::cast_slice(samples), i16::MIN);
     let count = samples.len() as i64;
-    let squares = words.squares as i64 + (words.sum << 16) + (count << 30);
+    let squares = match SQUARES {
+        true => words.squares as i64 + (words.sum << 16) + (count << 30),
+        false => 0,
+    };
     Block {
         sum: words.sum + (count << 15),
         squares: squares as u128,
@@ -49,8 +52,8 @@ pub(super) fn powers_u16<L: Level>(level: L, samples: &[u16]) -> (i64, u128) {
 }
 
 #[inline(always)]
-pub(super) fn block_u8<L: Level>(level: L, samples: &[u8]) -> Block<u8> {
-    let bytes = bytes(level, samples, 0);
+pub(super) fn block_u8<L: Level, const SQUARES: bool>(level: L, samples: &[u8]) -> Block<u8> {
+    let bytes = bytes::<L, SQUARES>(level, samples, 0);
     Block {
         sum: bytes.sum,
         squares: bytes.squares.into(),
@@ -61,10 +64,13 @@ pub(super) fn block_u8<L: Level>(level: L, samples: &[u8]) -> Block<u8> {
 
 /// `x = y - 2^7` with `y` unsigned, so `x^2 = y^2 - 2^8 y + 2^14`.
 #[inline(always)]
-pub(super) fn block_i8<L: Level>(level: L, samples: &[i8]) -> Block<i8> {
-    let bytes = bytes(level, bytemuck::cast_slice(samples), 0x80);
+pub(super) fn block_i8<L: Level, const SQUARES: bool>(level: L, samples: &[i8]) -> Block<i8> {
+    let bytes = bytes::<L, SQUARES>(level, bytemuck::cast_slice(samples), 0x80);
     let count = samples.len() as i64;
-    let squares = bytes.squares as i64 - (bytes.sum << 8) + (count << 14);
+    let squares = match SQUARES {
+        true => bytes.squares as i64 - (bytes.sum << 8) + (count << 14),
+        false => 0,
+    };
     Block {
         sum: bytes.sum - (count << 7),
         squares: squares as u128,
@@ -82,13 +88,13 @@ struct Short<T> {
 }
 
 #[inline(always)]
-fn words<L: Level>(_level: L, samples: &[i16], flip: i16) -> Short<i16> {
+fn words<L: Level, const SQUARES: bool>(_level: L, samples: &[i16], flip: i16) -> Short<i16> {
     if L::AVX2 {
         // SAFETY: the level proves AVX2.
-        unsafe { words_avx2(samples, flip) }
+        unsafe { words_avx2::<SQUARES>(samples, flip) }
     } else {
         // SAFETY: every x86-64 CPU has SSE2.
-        unsafe { words_sse2(samples, flip) }
+        unsafe { words_sse2::<SQUARES>(samples, flip) }
     }
 }
 
@@ -104,13 +110,13 @@ fn powers<L: Level>(_level: L, samples: &[i16], flip: i16) -> (i64, u64) {
 }
 
 #[inline(always)]
-fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
+fn bytes<L: Level, const SQUARES: bool>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
     if L::AVX2 {
         // SAFETY: the level proves AVX2.
-        unsafe { bytes_avx2(samples, flip) }
+        unsafe { bytes_avx2::<SQUARES>(samples, flip) }
     } else {
         // SAFETY: every x86-64 CPU has SSE2.
-        unsafe { bytes_sse2(samples, flip) }
+        unsafe { bytes_sse2::<SQUARES>(samples, flip) }
     }
 }
 
@@ -121,7 +127,7 @@ macro_rules! kernels {
         /// 32-bit sums stay below 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
-        fn $words(samples: &[i16], flip: i16) -> Short<i16> {
+        fn $words<const SQUARES: bool>(samples: &[i16], flip: i16) -> Short<i16> {
             let (vectors, rest) = samples.as_chunks::<{ $width / 2 }>();
             let (flips, ones, halves) = ($set16(flip), $set16(1), $set64(0xffff_ffff));
             let (mut min, mut max) = ($set16(i16::MAX), $set16(i16::MIN));
@@ -133,10 +139,12 @@ macro_rules! kernels {
                 min = $min16(min, vector);
                 max = $max16(max, vector);
                 sums = $add32(sums, $madd(vector, ones));
-                // Up to 2^31, hence unsigned.
-                let squares = $madd(vector, vector);
-                low = $add64(low, $and(squares, halves));
-                high = $add64(high, $shift::<32>(squares));
+                if SQUARES {
+                    // Up to 2^31, hence unsigned.
+                    let squares = $madd(vector, vector);
+                    low = $add64(low, $and(squares, halves));
+                    high = $add64(high, $shift::<32>(squares));
+                }
             }
             let words = |vector: $vector| -> [i16; $width / 2] { bytemuck::cast(vector) };
             let mut all = Short {
@@ -153,7 +161,9 @@ macro_rules! kernels {
             for &sample in rest {
                 let sample = sample ^ flip;
                 all.sum += i64::from(sample);
-                all.squares += (i64::from(sample) * i64::from(sample)) as u64;
+                if SQUARES {
+                    all.squares += (i64::from(sample) * i64::from(sample)) as u64;
+                }
                 all.min = all.min.min(sample);
                 all.max = all.max.max(sample);
             }
@@ -199,7 +209,7 @@ macro_rules! kernels {
         /// 32-bit sums stay below 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
-        fn $bytes(samples: &[u8], flip: u8) -> Short<u8> {
+        fn $bytes<const SQUARES: bool>(samples: &[u8], flip: u8) -> Short<u8> {
             let (vectors, rest) = samples.as_chunks::<$width>();
             let (flips, zero) = ($set8(flip as i8), $zero());
             let (mut min, mut max) = ($set8(-1), zero);
@@ -211,8 +221,10 @@ macro_rules! kernels {
                 min = $min8(min, vector);
                 max = $max8(max, vector);
                 sums = $add64(sums, $sad(vector, zero));
-                let (low, high) = ($low(vector, zero), $high(vector, zero));
-                squares = $add32(squares, $add32($madd(low, low), $madd(high, high)));
+                if SQUARES {
+                    let (low, high) = ($low(vector, zero), $high(vector, zero));
+                    squares = $add32(squares, $add32($madd(low, low), $madd(high, high)));
+                }
             }
             let bytes = |vector: $vector| -> [u8; $width] { bytemuck::cast(vector) };
             let mut all = Short {
@@ -227,7 +239,9 @@ macro_rules! kernels {
             for &sample in rest {
                 let sample = sample ^ flip;
                 all.sum += i64::from(sample);
-                all.squares += u64::from(sample) * u64::from(sample);
+                if SQUARES {
+                    all.squares += u64::from(sample) * u64::from(sample);
+                }
                 all.min = all.min.min(sample);
                 all.max = all.max.max(sample);
             }

@@ -2,7 +2,8 @@
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::stats::{
-    Accumulator, Extreme, Integer, LANES, Powers, Statistic, Summary, summaries, summary,
+    Accumulator, Extreme, Integer, LANES, Powers, Statistic, Summary, means_and_extremes_on,
+    summaries, summary,
 };
 use isochrony_segment::{Bool8, Complex32, Complex64};
 use num_bigint::BigInt;
@@ -132,6 +133,15 @@ fn any_chunking_and_cpu_equals_one_pass<T: Statistic>(
         accumulator.reset();
         accumulator.push(samples);
         same_bits(&accumulator.finish(), &whole)?;
+        if !samples.is_empty() {
+            let mut means = [Summary::EMPTY];
+            prop_assert_eq!(
+                means_and_extremes_on(isa, samples, samples.len(), &mut means),
+                Ok(1)
+            );
+            let m2 = whole.m2;
+            same_bits(&Summary { m2, ..means[0] }, &whole)?;
+        }
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
-use isochrony_dsp::stats::{Extreme, Statistic, Summary, summaries, summary};
+use isochrony_dsp::stats::{Extreme, Statistic, Summary, means_and_extremes, summaries, summary};
 use isochrony_segment::{Calibration, DType, Sample, SigSeg, Stream, dispatch};
 
 use super::stat::{Stat, parameter_error};
@@ -143,10 +143,16 @@ impl BoundState {
             }
             return;
         }
+        let needs_variance = (self.columns.iter())
+            .any(|(stat, _)| matches!(stat, Stat::Std | Stat::Var | Stat::Rms));
+        let summarise = match needs_variance {
+            true => summaries::<T>,
+            false => means_and_extremes::<T>,
+        };
         let mut block = [Summary::EMPTY; WINDOWS_PER_BLOCK];
         for values in values.chunks(width * WINDOWS_PER_BLOCK) {
             // Cannot fail: the width is positive, the output long enough.
-            let full = summaries(values, width, &mut block).unwrap_or(0).min(left);
+            let full = summarise(values, width, &mut block).unwrap_or(0).min(left);
             block[..full].iter().for_each(|summary| self.push(summary));
             left -= full;
         }
