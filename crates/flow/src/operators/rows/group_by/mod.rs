@@ -9,8 +9,6 @@ mod state;
 mod timed;
 mod windows;
 
-use std::collections::HashMap;
-
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
 use isochrony_segment::DType;
@@ -25,7 +23,7 @@ use crate::{
     OperatorProperties, Out, PartialResult, PlanError, Port, PortType, RangeOrigin, json,
 };
 use aggregates::GroupAggregates;
-use keys::GroupKey;
+use keys::{GroupKey, KeyMap};
 use state::{BoundState, PartialGroups};
 use timed::TimedGroups;
 
@@ -218,7 +216,7 @@ impl Operator for GroupBy {
             output,
             keys,
             aggregates,
-            groups: HashMap::new(),
+            groups: KeyMap::default(),
             pairs: Vec::new(),
             timed,
         });

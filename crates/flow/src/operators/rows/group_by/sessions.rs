@@ -1,9 +1,9 @@
 //! Groups in sessions: rows of a key without a pause longer than a gap. Sessions leave in order of start: one that is
 //! over waits for those that began before it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-use super::keys::GroupKey;
+use super::keys::{GroupKey, KeyMap};
 use super::open_groups::{FinishedGroup, PlacePool, TimedRow};
 use crate::OpError;
 
@@ -13,7 +13,7 @@ pub(super) struct Sessions {
     open: VecDeque<Session>,
     first: u64,
     /// Newest session by key.
-    newest: HashMap<GroupKey, u64>,
+    newest: KeyMap<u64>,
 }
 
 struct Session {
@@ -31,7 +31,7 @@ impl Sessions {
             gap,
             open: VecDeque::new(),
             first: 0,
-            newest: HashMap::new(),
+            newest: KeyMap::default(),
         }
     }
 

@@ -1,12 +1,10 @@
 //! Groups and their aggregates.
 
-use std::collections::HashMap;
-
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
 use super::aggregates::GroupAggregates;
-use super::keys::{GroupKey, KeyColumns, push_key, row_keys};
+use super::keys::{GroupKey, KeyColumns, KeyMap, push_key, row_keys};
 use super::timed::TimedGroups;
 use crate::operators::rows::Groups;
 use crate::plan::rows::Fields;
@@ -18,7 +16,7 @@ pub(super) struct BoundState {
     pub(super) output: Fields,
     pub(super) keys: KeyColumns,
     pub(super) aggregates: GroupAggregates,
-    pub(super) groups: HashMap<GroupKey, usize>,
+    pub(super) groups: KeyMap<usize>,
     /// Rows of a batch, and their groups.
     pub(super) pairs: Vec<(usize, usize)>,
     /// Groups of windows or sessions, instead of `groups`.

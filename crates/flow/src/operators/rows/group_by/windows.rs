@@ -1,9 +1,9 @@
 //! Groups in windows of one length at regular steps: tumbling, or hopping if they overlap.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use super::keys::GroupKey;
+use super::keys::KeyMap;
 use super::open_groups::{FinishedGroup, PlacePool, Run, TimedRow};
 use crate::OpError;
 use crate::operators::rows::Axis;
@@ -22,7 +22,7 @@ struct Window {
     /// Start of its newest row.
     newest: i64,
     /// Order of appearance, and place in the aggregates.
-    groups: HashMap<GroupKey, (usize, usize)>,
+    groups: KeyMap<(usize, usize)>,
 }
 
 impl Windows {
@@ -63,7 +63,7 @@ impl Windows {
                     number,
                     start: run.window_start(axis, row.start, self.begin(number)),
                     newest: row.start,
-                    groups: HashMap::new(),
+                    groups: KeyMap::default(),
                 };
                 self.open.insert(at, window);
             }
