@@ -64,7 +64,7 @@ impl AlignedMemory {
         let ptr = NonNull::new(unsafe { alloc(layout) })
             .ok_or(SegmentError::OutOfMemory { bytes: len })?;
         // SAFETY: the new allocation has at least `len` bytes, possibly uninitialised.
-        prefer_large_pages(unsafe { slice::from_raw_parts_mut(ptr.as_ptr().cast(), len) });
+        prefer_large_pages::<u8>(unsafe { slice::from_raw_parts_mut(ptr.as_ptr().cast(), len) });
         Ok(Self { ptr, len })
     }
 

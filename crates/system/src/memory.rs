@@ -79,8 +79,8 @@ fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
 
 /// Advises the system to back new memory with large pages. Page faults of small pages take longer than computing 32
 /// MiB.
-pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
-    if memory.len() < LARGE {
+pub fn prefer_large_pages<T>(memory: &mut [MaybeUninit<T>]) {
+    if size_of_val(memory) < LARGE {
         return;
     }
     #[cfg(target_os = "linux")]
@@ -88,11 +88,11 @@ pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
         use rustix::mm::{Advice, madvise};
 
         let skipped = memory.as_ptr().addr().wrapping_neg() % PAGE;
-        let whole = &mut memory[skipped..];
-        let bytes = whole.len() / PAGE * PAGE;
+        let bytes = (size_of_val(memory) - skipped) / PAGE * PAGE;
+        let whole = memory.as_mut_ptr().wrapping_byte_add(skipped);
         // SAFETY: the range is page-aligned and inside `memory`. The advice affects only unmapped pages, and fails
         // harmlessly.
-        let _ = unsafe { madvise(whole.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
+        let _ = unsafe { madvise(whole.cast(), bytes, Advice::LinuxHugepage) };
     }
 }
 

@@ -9,7 +9,7 @@ use isochrony_segment::{Calibration, Sample};
 use super::haar::{HaarOutput, bins, check_levels, factor};
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
-use crate::prefetch::prefetch_ahead;
+use crate::prefetch::PagePrefetch;
 use crate::sums::lanes;
 
 /// A type with exact sums of samples.
@@ -192,8 +192,9 @@ const LANES: usize = 16;
 fn sum<T: Count>(counts: &[T]) -> T::Wide {
     let (groups, rest) = counts.as_chunks::<LANES>();
     let mut lanes = [T::Wide::default(); LANES];
+    let prefetch = PagePrefetch::new();
     for group in groups {
-        prefetch_ahead(group);
+        prefetch.ahead_of(group);
         for (lane, &count) in lanes.iter_mut().zip(group) {
             *lane = *lane + count.wide();
         }

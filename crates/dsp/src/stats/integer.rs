@@ -114,17 +114,28 @@ impl<T: Integer> Moments<T> for Sums<T> {
             min: sums.min,
             max: sums.max,
             count: sums.count,
-            mean: sums.sum as f64 / sums.count as f64,
+            mean: nearest(sums.sum) / sums.count as f64,
             m2: f64::NAN,
         }
     }
+}
+
+/// Converting 128 bits is a call, which a compiler would also make where 64 bits suffice.
+#[inline(always)]
+fn nearest(sum: i128) -> f64 {
+    #[cold]
+    #[inline(never)]
+    fn of_wide(sum: i128) -> f64 {
+        sum as f64
+    }
+    i64::try_from(sum).map_or_else(|_| of_wide(sum), |sum| sum as f64)
 }
 
 /// `sum / n`, and `squares - sum^2 / n` without cancellation.
 #[inline(always)]
 pub(super) fn mean_and_m2(count: u64, sum: i128, squares: u128) -> (f64, f64) {
     let n = count as f64;
-    let mean = sum as f64 / n;
+    let mean = nearest(sum) / n;
     // By Cauchy-Schwarz sum^2 <= n * squares: the square fits if the product does.
     if let Ok(small) = u64::try_from(squares)
         && let Some(product) = small.checked_mul(count)

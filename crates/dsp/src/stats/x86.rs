@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 
 use super::block::Block;
 use crate::isa::Level;
-use crate::prefetch::prefetch_ahead;
+use crate::prefetch::PagePrefetch;
 
 #[inline(always)]
 pub(super) fn block_i16<L: Level, const SQUARES: bool>(level: L, samples: &[i16]) -> Block<i16> {
@@ -132,8 +132,9 @@ macro_rules! kernels {
             let (flips, ones, halves) = ($set16(flip), $set16(1), $set64(0xffff_ffff));
             let (mut min, mut max) = ($set16(i16::MAX), $set16(i16::MIN));
             let (mut sums, mut low, mut high) = ($zero(), $zero(), $zero());
+            let prefetch = PagePrefetch::new();
             for vector in vectors {
-                prefetch_ahead(vector);
+                prefetch.ahead_of(vector);
                 // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 min = $min16(min, vector);
@@ -178,8 +179,9 @@ macro_rules! kernels {
             let (vectors, rest) = samples.as_chunks::<{ $width / 2 }>();
             let (flips, ones) = ($set16(flip), $set16(1));
             let (mut sums, mut wrapping, mut high) = ($zero(), $zero(), $zero());
+            let prefetch = PagePrefetch::new();
             for vector in vectors {
-                prefetch_ahead(vector);
+                prefetch.ahead_of(vector);
                 // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 sums = $add32(sums, $madd(vector, ones));
@@ -214,8 +216,9 @@ macro_rules! kernels {
             let (flips, zero) = ($set8(flip as i8), $zero());
             let (mut min, mut max) = ($set8(-1), zero);
             let (mut sums, mut squares) = (zero, zero);
+            let prefetch = PagePrefetch::new();
             for vector in vectors {
-                prefetch_ahead(vector);
+                prefetch.ahead_of(vector);
                 // SAFETY: the array has the vector's size; the load is unaligned.
                 let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
                 min = $min8(min, vector);

@@ -86,10 +86,8 @@ impl Operator for Collect {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        if let (Some(gatherer), Item::Rows(_)) = (&mut self.rows, &*item) {
-            if let Item::Rows(rows) = item.take() {
-                gatherer.push(rows.into_batch())?;
-            }
+        if let (Some(gatherer), Item::Rows(rows)) = (&mut self.rows, &*item) {
+            gatherer.push(rows)?;
             return Ok(Next::Consumed);
         }
         match (&mut self.gathered, &*item) {
@@ -152,6 +150,9 @@ impl Operator for Collect {
     }
 
     fn expect(&mut self, samples: u64) {
+        if let Some(rows) = &mut self.rows {
+            rows.expect(samples);
+        }
         if let Some(PlanOutput::Array(array)) = &mut self.gathered {
             let width = array.shape.get(1).copied().unwrap_or(1);
             let row = width.saturating_mul(array.dtype.size() as u64);

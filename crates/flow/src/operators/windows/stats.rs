@@ -94,9 +94,19 @@ impl Column {
     }
 }
 
-impl BoundState {
+/// From summaries of counts to values in the signal's unit.
+#[derive(Clone, Copy)]
+struct ValuesOf {
+    identity: bool,
+    scale: f64,
+    offset: f64,
+    whole: bool,
+}
+
+impl ValuesOf {
     /// Rounding is monotonic: the extremes of calibrated counts are exactly the calibrated extremes.
-    pub(super) fn push<E: Extreme + ToI64>(&mut self, counts: &Summary<E>) {
+    #[inline(always)]
+    fn extremes<E: Extreme>(self, counts: &Summary<E>) -> (f64, f64) {
         let (mut low, mut high) = (counts.min.to_f64(), counts.max.to_f64());
         if counts.count == 0 {
             (low, high) = (f64::NAN, f64::NAN);
@@ -104,32 +114,70 @@ impl BoundState {
         if self.whole {
             (low, high) = (low + 0.0, high + 0.0);
         }
-        let (mut mean, mut variance) = (counts.mean, counts.variance());
-        if !self.calibration.is_identity() {
-            let (scale, offset) = (self.calibration.scale(), self.calibration.offset());
-            (low, high) = (low * scale + offset, high * scale + offset);
-            if scale < 0.0 {
+        if !self.identity {
+            (low, high) = (
+                low * self.scale + self.offset,
+                high * self.scale + self.offset,
+            );
+            if self.scale < 0.0 {
                 (low, high) = (high, low);
             }
-            mean = mean * scale + offset;
-            variance *= scale * scale;
         }
+        (low, high)
+    }
+
+    #[inline(always)]
+    fn mean<E>(self, counts: &Summary<E>) -> f64 {
+        match self.identity {
+            true => counts.mean,
+            false => counts.mean * self.scale + self.offset,
+        }
+    }
+
+    #[inline(always)]
+    fn variance<E: Extreme>(self, counts: &Summary<E>) -> f64 {
+        match self.identity {
+            true => counts.variance(),
+            false => counts.variance() * (self.scale * self.scale),
+        }
+    }
+}
+
+impl BoundState {
+    /// Column by column, so that loops over many windows need no branch.
+    pub(super) fn push<E: Extreme + ToI64>(&mut self, windows: &[Summary<E>]) {
+        let values = ValuesOf {
+            identity: self.calibration.is_identity(),
+            scale: self.calibration.scale(),
+            offset: self.calibration.offset(),
+            whole: self.whole,
+        };
         for (stat, column) in &mut self.columns {
-            match column {
-                Column::I64(values) => values.push(match stat {
-                    Stat::Min => counts.min.to_i64(),
-                    Stat::Max => counts.max.to_i64(),
-                    _ => counts.count as i64,
-                }),
-                Column::F64(values) => values.push(match stat {
-                    Stat::Min => low,
-                    Stat::Max => high,
-                    Stat::Count => counts.count as f64,
-                    Stat::Mean => mean,
-                    Stat::Std => variance.sqrt(),
-                    Stat::Var => variance,
-                    Stat::Rms => (mean * mean + variance).sqrt(),
-                }),
+            let windows = windows.iter();
+            match (column, stat) {
+                (Column::I64(column), Stat::Min) => column.extend(windows.map(|w| w.min.to_i64())),
+                (Column::I64(column), Stat::Max) => column.extend(windows.map(|w| w.max.to_i64())),
+                (Column::I64(column), _) => column.extend(windows.map(|w| w.count as i64)),
+                (Column::F64(column), Stat::Min) => {
+                    column.extend(windows.map(|w| values.extremes(w).0));
+                }
+                (Column::F64(column), Stat::Max) => {
+                    column.extend(windows.map(|w| values.extremes(w).1));
+                }
+                (Column::F64(column), Stat::Count) => {
+                    column.extend(windows.map(|w| w.count as f64))
+                }
+                (Column::F64(column), Stat::Mean) => column.extend(windows.map(|w| values.mean(w))),
+                (Column::F64(column), Stat::Std) => {
+                    column.extend(windows.map(|w| values.variance(w).sqrt()));
+                }
+                (Column::F64(column), Stat::Var) => {
+                    column.extend(windows.map(|w| values.variance(w)));
+                }
+                (Column::F64(column), Stat::Rms) => column.extend(windows.map(|w| {
+                    let mean = values.mean(w);
+                    (mean * mean + values.variance(w)).sqrt()
+                })),
             }
         }
     }
@@ -139,7 +187,7 @@ impl BoundState {
         let mut left = frames.count() as usize;
         if width != stride || left == 1 {
             for k in 0..left {
-                self.push(&summary(&values[k * stride..][..width]));
+                self.push(&[summary(&values[k * stride..][..width])]);
             }
             return;
         }
@@ -153,7 +201,7 @@ impl BoundState {
         for values in values.chunks(width * WINDOWS_PER_BLOCK) {
             // Cannot fail: the width is positive, the output long enough.
             let full = summarise(values, width, &mut block).unwrap_or(0).min(left);
-            block[..full].iter().for_each(|summary| self.push(summary));
+            self.push(&block[..full]);
             left -= full;
         }
     }

@@ -285,7 +285,7 @@ pub(crate) fn partial_of_view(
 impl BoundState {
     fn add_whole<E: Extreme + ToI64>(&mut self, range: &Range<i64>, summary: &Summary<E>) {
         self.rows.add_range(range);
-        self.push(summary);
+        self.push(std::slice::from_ref(summary));
     }
 }
 

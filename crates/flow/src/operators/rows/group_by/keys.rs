@@ -11,7 +11,7 @@ use crate::operators::rows::ColumnValues;
 /// Bits by column, and a mask of null columns.
 pub(super) type GroupKey = (SmallVec<[u64; 2]>, u64);
 
-/// Values by key. Seeded anew for each map, like the standard library's, which takes twice as long.
+/// Values by key. The hash is seeded anew for each map, like the standard library's, which takes three times as long.
 pub(super) type KeyMap<V> = HashMap<GroupKey, V, RandomState>;
 
 /// Column of each key, and its values by group.
