@@ -234,3 +234,116 @@ fn joined(parts: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
     concat(&parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{
+        BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    };
+    use arrow_schema::Field;
+    use arrow_select::concat::concat_batches;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fields() -> Fields {
+        Fields::intern([
+            Field::new("start", DataType::Int64, false),
+            Field::new("time", Fields::civil(), true),
+            Field::new("mean", DataType::Float64, true),
+            Field::new("on", DataType::Boolean, true),
+            Field::new("name", DataType::Utf8, true),
+        ])
+    }
+
+    /// Each third value of some columns is null.
+    fn batch(first: i64, rows: usize, has_nulls: bool) -> RecordBatch {
+        let known = |row: &i64| !(has_nulls && row % 3 == 0);
+        let starts: Vec<i64> = (first..first + rows as i64).collect();
+        let maybe = || starts.iter().map(|row| known(row).then_some(*row));
+        let times = maybe().collect::<TimestampNanosecondArray>();
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from(starts.clone())),
+            Arc::new(times.with_data_type(Fields::civil())),
+            Arc::new(
+                maybe()
+                    .map(|row| row.map(|row| row as f64 / 7.0))
+                    .collect::<Float64Array>(),
+            ),
+            Arc::new(
+                maybe()
+                    .map(|row| row.map(|row| row % 2 == 0))
+                    .collect::<BooleanArray>(),
+            ),
+            Arc::new(
+                maybe()
+                    .map(|row| row.map(|row| format!("row {row}")))
+                    .collect::<StringArray>(),
+            ),
+        ];
+        RecordBatch::try_new(fields().schema().clone(), columns).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_table_has_the_rows_of_its_batches(
+            sizes in prop::collection::vec((0usize..5_000, any::<bool>()), 0..8),
+            skipped in 0usize..10,
+            expected in prop::option::of(0u64..1 << 40),
+        ) {
+            let (mut batches, mut at) = (Vec::new(), 0);
+            for (rows, has_nulls) in sizes {
+                // Slices do not begin where their memory does.
+                let batch = batch(at, rows + skipped, has_nulls).slice(skipped, rows);
+                at += (rows + skipped) as i64;
+                batches.push(batch);
+            }
+            let mut gatherer = Gatherer::new(fields());
+            if let Some(samples) = expected {
+                gatherer.expect(samples);
+            }
+            let mut first = 0;
+            for batch in &batches {
+                let next = first + batch.num_rows() as i64;
+                gatherer.push(&Rows::new(batch.clone(), first..next, next)).unwrap();
+                first = next;
+            }
+            let table = gatherer.finish().unwrap();
+            prop_assert_eq!(table, concat_batches(fields().schema(), &batches).unwrap());
+        }
+    }
+
+    #[test]
+    fn memory_is_reserved_once_the_first_rows_say_how_many_come() {
+        let mut gatherer = Gatherer::new(fields());
+        gatherer.expect(80 * 100_000);
+        let mut push = |first: i64, rows: usize| {
+            let range = first * 80..(first + rows as i64) * 80;
+            let next = range.end;
+            gatherer
+                .push(&Rows::new(batch(first, rows, false), range, next))
+                .unwrap();
+            match &gatherer.columns[0] {
+                Column::Integers(starts) => starts.values.capacity(),
+                other => panic!("{other:?}"),
+            }
+        };
+        push(0, BLOCK_ROWS - 1);
+        assert_eq!(push(BLOCK_ROWS as i64 - 1, 1), 100_000);
+        assert_eq!(push(BLOCK_ROWS as i64, 10_000), 100_000);
+    }
+
+    #[test]
+    fn rows_of_another_type_are_refused() {
+        let mut gatherer = Gatherer::new(Fields::intern([Field::new("x", DataType::Int64, false)]));
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
+        let wrong = RecordBatch::try_from_iter([("x", floats)]).unwrap();
+        let error = gatherer.push(&Rows::new(wrong, 0..1, 1)).unwrap_err();
+        assert!(
+            error.to_string().contains("a column of Int64 got Float64"),
+            "{error}"
+        );
+    }
+}
