@@ -171,7 +171,9 @@ def test_what_was_committed_before_an_error_stays(tmp_path: Path) -> None:
     assert len(one) == len(large)
     for workers in (1, 2, 3):
         kept = written.committed[workers]
-        assert 4 * len(kept["filtered"]) >= 64 << 20
+        # On a busy machine the first commit comes after a second, before 64 MiB.
+        assert len(kept["filtered"]) > 0
+        assert 4 * (len(large) - len(kept["filtered"])) < (64 << 20) + 8 * len(SAMPLES)
         np.testing.assert_array_equal(kept["filtered"], one[: len(kept["filtered"])])
         # A commit is one of the store, of both sinks: neither is ahead of the other by more than a segment.
         assert (
