@@ -82,8 +82,9 @@ fn expected(plan: &Plan) -> PlanOutput {
 
 #[test]
 fn a_bad_start_is_improved_where_messages_travel_for_long() {
-    let plan = plan(6000);
-    // Two tasks in 10 ms: 30 s for all.
+    // On a busy machine a trial takes half as many windows as there are in 6,000 tasks.
+    let plan = plan(12_000);
+    // Two tasks in 10 ms: 60 s for all.
     let start = configuration(1, SLOTS, 1);
     let ran = tuned(&plan, TuningMode::ChangeFrom(start), 10, 0);
     assert_eq!(ran.output, expected(&plan));
@@ -103,7 +104,7 @@ fn a_bad_start_is_improved_where_messages_travel_for_long() {
     assert!(carries_more, "{tuning:#?}");
     assert!(kept.iter().all(|one| one.gain.unwrap().low.unwrap() > 0.0));
     assert!(
-        report.elapsed < Duration::from_secs(15),
+        report.elapsed < Duration::from_secs(30),
         "{:?}",
         report.elapsed
     );
