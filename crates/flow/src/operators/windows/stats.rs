@@ -96,14 +96,14 @@ impl Column {
 
 /// From summaries of counts to values in the signal's unit.
 #[derive(Clone, Copy)]
-struct ValuesOf {
+struct SummaryCalibration {
     identity: bool,
     scale: f64,
     offset: f64,
     whole: bool,
 }
 
-impl ValuesOf {
+impl SummaryCalibration {
     /// Rounding is monotonic: the extremes of calibrated counts are exactly the calibrated extremes.
     #[inline(always)]
     fn extremes<E: Extreme>(self, counts: &Summary<E>) -> (f64, f64) {
@@ -146,7 +146,7 @@ impl ValuesOf {
 impl BoundState {
     /// Column by column, so that loops over many windows need no branch.
     pub(super) fn push<E: Extreme + ToI64>(&mut self, windows: &[Summary<E>]) {
-        let values = ValuesOf {
+        let values = SummaryCalibration {
             identity: self.calibration.is_identity(),
             scale: self.calibration.scale(),
             offset: self.calibration.offset(),

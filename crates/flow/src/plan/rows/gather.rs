@@ -26,7 +26,7 @@ const MAX_RESERVED_ROWS: usize = 1 << 27;
 #[derive(Debug)]
 pub(crate) struct Gatherer {
     fields: Fields,
-    columns: Vec<Column>,
+    columns: Vec<GatheredColumn>,
     rows: usize,
     /// Samples to come in all, until memory is reserved by it.
     expected: Option<u64>,
@@ -39,7 +39,7 @@ impl Gatherer {
         Self {
             fields,
             columns: columns
-                .map(|field| Column::new(field.data_type()))
+                .map(|field| GatheredColumn::new(field.data_type()))
                 .collect(),
             rows: 0,
             expected: None,
@@ -74,27 +74,29 @@ impl Gatherer {
     }
 
     pub(crate) fn finish(self) -> Result<RecordBatch, ArrowError> {
-        let columns = self.columns.into_iter().map(Column::finish);
+        let columns = self.columns.into_iter().map(GatheredColumn::finish);
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         RecordBatch::try_new(Arc::clone(self.fields.schema()), columns)
     }
 }
 
 #[derive(Debug)]
-enum Column {
-    Integers(Values<Int64Type>),
-    Floats(Values<Float64Type>),
-    Times(Values<TimestampNanosecondType>),
-    Others(Parts),
+enum GatheredColumn {
+    Integers(PrimitiveColumn<Int64Type>),
+    Floats(PrimitiveColumn<Float64Type>),
+    Times(PrimitiveColumn<TimestampNanosecondType>),
+    Others(ConcatenatedColumn),
 }
 
-impl Column {
+impl GatheredColumn {
     fn new(data_type: &DataType) -> Self {
         match data_type {
-            DataType::Int64 => Self::Integers(Values::new(data_type)),
-            DataType::Float64 => Self::Floats(Values::new(data_type)),
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => Self::Times(Values::new(data_type)),
-            _ => Self::Others(Parts::new(data_type)),
+            DataType::Int64 => Self::Integers(PrimitiveColumn::new(data_type)),
+            DataType::Float64 => Self::Floats(PrimitiveColumn::new(data_type)),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                Self::Times(PrimitiveColumn::new(data_type))
+            }
+            _ => Self::Others(ConcatenatedColumn::new(data_type)),
         }
     }
 
@@ -127,13 +129,13 @@ impl Column {
 }
 
 #[derive(Debug)]
-struct Values<T: ArrowPrimitiveType> {
+struct PrimitiveColumn<T: ArrowPrimitiveType> {
     data_type: DataType,
     values: Vec<T::Native>,
     nulls: NullBufferBuilder,
 }
 
-impl<T: ArrowPrimitiveType> Values<T> {
+impl<T: ArrowPrimitiveType> PrimitiveColumn<T> {
     fn new(data_type: &DataType) -> Self {
         Self {
             data_type: data_type.clone(),
@@ -192,14 +194,14 @@ impl<T: ArrowPrimitiveType> Values<T> {
 }
 
 #[derive(Debug)]
-struct Parts {
+struct ConcatenatedColumn {
     data_type: DataType,
     large: Vec<ArrayRef>,
     small: Vec<ArrayRef>,
     small_rows: usize,
 }
 
-impl Parts {
+impl ConcatenatedColumn {
     fn new(data_type: &DataType) -> Self {
         Self {
             data_type: data_type.clone(),
@@ -326,7 +328,7 @@ mod tests {
                 .push(&Rows::new(batch(first, rows, false), range, next))
                 .unwrap();
             match &gatherer.columns[0] {
-                Column::Integers(starts) => starts.values.capacity(),
+                GatheredColumn::Integers(starts) => starts.values.capacity(),
                 other => panic!("{other:?}"),
             }
         };
