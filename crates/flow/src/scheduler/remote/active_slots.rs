@@ -32,9 +32,9 @@ pub(super) struct ActiveSlots {
 }
 
 struct State {
-    present: BTreeSet<usize>,
     joined: usize,
-    left: usize,
+    /// Numbers of slots that have left.
+    left: BTreeSet<usize>,
     /// Slots that are used; usize::MAX: all.
     limit: usize,
 }
@@ -42,11 +42,15 @@ struct State {
 impl State {
     /// `expected`: slots that may still join.
     fn count(&self, expected: usize) -> usize {
-        expected.max(self.joined).saturating_sub(self.left).max(1)
+        expected
+            .max(self.joined)
+            .saturating_sub(self.left.len())
+            .max(1)
     }
 
+    /// Earlier slots count from the moment that they have a number: their threads may start later.
     fn is_active(&self, number: usize) -> bool {
-        self.limit == usize::MAX || self.present.range(..number).count() < self.limit
+        self.limit == usize::MAX || number - self.left.range(..number).count() < self.limit
     }
 }
 
@@ -56,9 +60,8 @@ impl ActiveSlots {
             expected,
             begun: Instant::now(),
             state: Mutex::new(State {
-                present: BTreeSet::new(),
                 joined: 0,
-                left: 0,
+                left: BTreeSet::new(),
                 limit: usize::MAX,
             }),
             changed: Condvar::new(),
@@ -73,15 +76,13 @@ impl ActiveSlots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn join(&self, number: usize) {
-        let mut state = self.lock();
-        state.joined += 1;
-        state.present.insert(number);
+    pub(super) fn join(&self) {
+        self.lock().joined += 1;
     }
 
     pub(super) fn leave(&self, number: usize) {
         let mut state = self.lock();
-        state.left += usize::from(state.present.remove(&number));
+        state.left.insert(number);
         self.changed.notify_all();
     }
 
@@ -176,15 +177,16 @@ mod tests {
     use super::*;
 
     fn active(slots: &ActiveSlots) -> Vec<usize> {
-        (0..6)
-            .filter(|&number| slots.lock().present.contains(&number) && slots.is_active(number))
+        let joined = slots.lock().joined;
+        (0..joined)
+            .filter(|number| !slots.lock().left.contains(number) && slots.is_active(*number))
             .collect()
     }
 
     #[test]
     fn the_next_slot_takes_the_place_of_one_that_leaves() {
         let slots = ActiveSlots::new(4);
-        (0..4).for_each(|number| slots.join(number));
+        (0..4).for_each(|_| slots.join());
         slots.set_limit(2);
         assert_eq!((active(&slots), slots.counts()), (vec![0, 1], (4, 2)));
         slots.leave(0);
@@ -192,19 +194,29 @@ mod tests {
         slots.leave(2);
         slots.leave(2);
         assert_eq!((active(&slots), slots.counts()), (vec![1, 3], (2, 2)));
-        slots.join(5);
+        slots.join();
         assert_eq!((active(&slots), slots.counts()), (vec![1, 3], (3, 2)));
+    }
+
+    #[test]
+    fn a_later_slot_that_joins_first_is_not_used() {
+        let slots = ActiveSlots::new(3);
+        slots.set_limit(2);
+        // Slot 2; the threads of 0 and 1 start later.
+        slots.join();
+        assert!(!slots.is_active(2));
+        assert!(slots.is_active(0) && slots.is_active(1));
     }
 
     #[test]
     fn slots_that_never_join_do_not_count_for_ever() {
         let mut slots = ActiveSlots::new(4);
-        (0..3).for_each(|number| slots.join(number));
+        (0..3).for_each(|_| slots.join());
         assert_eq!((slots.counts(), slots.are_joining()), ((4, 4), true));
         slots.begun = Instant::now().checked_sub(JOIN_TIME).unwrap();
         assert_eq!((slots.counts(), slots.are_joining()), ((3, 3), false));
         slots.set_limit(3);
-        slots.join(3);
+        slots.join();
         assert_eq!((active(&slots), slots.counts()), (vec![0, 1, 2, 3], (4, 4)));
         slots.leave(0);
         assert_eq!(slots.counts(), (3, 3));
@@ -216,7 +228,7 @@ mod tests {
         // None has joined yet.
         assert_eq!((slots.counts(), slots.are_joining()), ((2, 2), true));
         slots.set_limit(2);
-        (0..3).for_each(|number| slots.join(number));
+        (0..3).for_each(|_| slots.join());
         assert!(!slots.are_joining());
         assert_eq!((active(&slots), slots.counts()), (vec![0, 1, 2], (3, 3)));
         slots.set_limit(0);
@@ -226,7 +238,7 @@ mod tests {
     #[test]
     fn a_slot_waits_until_it_is_used() {
         let slots = ActiveSlots::new(2);
-        (0..2).for_each(|number| slots.join(number));
+        (0..2).for_each(|_| slots.join());
         slots.set_limit(1);
         slots.wait(1, Duration::from_millis(1));
         assert!(!slots.is_active(1));

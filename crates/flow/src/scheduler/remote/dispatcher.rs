@@ -169,7 +169,7 @@ impl<'a> Dispatcher<'a> {
         let mut result = WorkerResult::of_slot(number, slot.name(), self.split.subgraphs.len());
         let (mut sent, mut own_size) = (VecDeque::<SentBatch>::new(), 1);
         let mut place = self.join(&mut *slot);
-        self.slots.join(number);
+        self.slots.join();
         let (mut leaves, mut was_active) = (false, true);
         let ended = 'sent: loop {
             leaves |= slot.is_draining();
