@@ -12,7 +12,8 @@
 //!  A stage waits:   for input   when all its links are empty, and no live source has anything;
 //!                   for room    when a link behind it is full;
 //!                   for a core  when it is ready, and all threads compute something else.
-//!  Memory budget:   what is in a link counts for the stage that made it, until the next one drops it.
+//!  Memory budget:   what is in a link counts for the stage that made it, until the next one drops it. A plan is cut
+//!                   only if the largest item of each link fits ([`link_room`]).
 //! ```
 //!
 //! **Results have the same bits as in one thread.** On each edge an operator gets the same samples, breaks and marks in
@@ -28,7 +29,9 @@
 //! 1. A link accepts every batch; its writer ends its burst after the item that filled it. So a waiting stage holds no
 //!    thread (exception below), and a ready one runs as soon as a permitted thread is free.
 //! 2. A stage waits for room only while a link to a later stage is full. A path of full links ends, at the latest at
-//!    the last stage, at a stage that has input and waits for no room: it waits for another, empty link.
+//!    the last stage, at a stage that has input and waits for no room: it waits for another, empty link. Notices of
+//!    progress keep their place behind items: whoever reads a full link has no use for a later notice, and a writer
+//!    with a second, empty link waits for room only as long as the reader of the full one does not run.
 //! 3. A stage waits for an empty link only if no other link of it depends on the same sources (`is_alone`); else it
 //!    takes what comes, and operators with several inputs do not read such links (`piling_up`). A path of empty
 //!    links upwards ends at a stage that waits for room, since a source that is not live always has something.
@@ -69,6 +72,7 @@ mod homes;
 mod input_cutter;
 mod link;
 mod link_reader;
+mod link_room;
 mod link_writer;
 mod obstacles;
 mod pool;

@@ -22,7 +22,11 @@ impl StagePlan {
             tolerance: 0.0,
             ..*options
         };
-        StageBuilder::new(graph, &options).build()
+        let stages = StageBuilder::new(graph, &options).build()?;
+        match stages.has_room_for_items(graph, &options) {
+            true => Ok(stages),
+            false => Err("memory= has no room for an item in each link between stages"),
+        }
     }
 
     fn check(options: &RunOptions<'_>) -> Result<(), &'static str> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Plan, Report, json};
+use isochrony_flow::{Plan, Report, RunOptions, json};
 use isochrony_segment::DType;
 use proptest::prelude::*;
 
@@ -196,4 +196,20 @@ fn parts_with_obstacles_give_the_same_bits_beside_each_other() {
     });
     ran.unwrap_or_else(|error| panic!("{error}"));
     assert!(staged.get() > 80, "{}", staged.get());
+}
+
+#[test]
+fn a_plan_whose_largest_items_do_not_fit_in_its_links_runs_in_one_thread() {
+    let stored = Plan::scan_shared(channel(0, &[0..400_000], 10_000));
+    let filtered = filters(stored, 4);
+    let (one, _) = run_all(std::slice::from_ref(&filtered), 1).unwrap();
+    // The last filters send 2^17 numbers in an item, 1 MiB each.
+    for (memory, is_cut) in [(5 << 20, false), (16 << 20, true)] {
+        let mut options = RunOptions::default();
+        options.workers = 2;
+        options.memory = memory;
+        let (got, report) = filtered.collect_with(&options).unwrap();
+        assert_eq!(got, one[0]);
+        assert_eq!(!report.stages.is_empty(), is_cut, "{memory}: {report}");
+    }
 }
