@@ -16,13 +16,14 @@
 
 mod log_watcher;
 mod options;
+mod run_starts;
 mod shared;
 mod source;
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use isochrony_flow::{
@@ -86,7 +87,7 @@ impl FollowedSignal {
         let may_have = stored.clock().is_some() || signal.end_index() == 0;
         Ok(Self(Arc::new(FollowedInner {
             store: store.clone(),
-            clock: may_have.then(|| Arc::new(FollowedClock(RwLock::new(stored)))),
+            clock: may_have.then(|| Arc::new(FollowedClock::new(stored))),
             signal,
             options: options.clone(),
             counters: FollowCounters::default(),

@@ -8,6 +8,7 @@ use isochrony_store::{Signal, Store, StoreError};
 use isochrony_time::Stamp;
 
 use super::options::FollowOptions;
+use super::run_starts::PassStarts;
 
 pub(super) struct FollowedInner {
     pub(super) store: Store,
@@ -27,23 +28,33 @@ pub(super) struct FollowCounters {
 
 /// As of the latest poll; exists before there are times, for operators that write them.
 #[derive(Debug)]
-pub(super) struct FollowedClock(pub(super) RwLock<StoredRecording>);
+pub(super) struct FollowedClock {
+    stored: RwLock<StoredRecording>,
+    pub(super) starts: PassStarts,
+}
 
 impl FollowedClock {
+    pub(super) fn new(stored: StoredRecording) -> Self {
+        Self {
+            stored: RwLock::new(stored),
+            starts: PassStarts::default(),
+        }
+    }
+
     /// With a clock if the signal has times.
     pub(super) fn stored(&self, store: &Store, signal: &Signal) -> StoredRecording {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.stored.read().unwrap_or_else(PoisonError::into_inner);
         if known.clock().is_some() {
             return known.clone();
         }
         drop(known);
         let stored = StoredRecording::new(store.path(), signal.clone());
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = stored.clone();
+        *self.stored.write().unwrap_or_else(PoisonError::into_inner) = stored.clone();
         stored
     }
 
     pub(super) fn clock(&self) -> Option<Arc<dyn Clock>> {
-        let stored = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let stored = self.stored.read().unwrap_or_else(PoisonError::into_inner);
         stored.clock()
     }
 }
@@ -65,6 +76,10 @@ impl Clock for FollowedClock {
 
     fn first_at(&self, near: i64, time: i64) -> Option<i64> {
         self.clock()?.first_at(near, time)
+    }
+
+    fn announced_before(&self, index: i64) -> Option<i64> {
+        self.starts.announced_before(index)
     }
 }
 

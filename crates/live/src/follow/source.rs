@@ -10,6 +10,7 @@ use isochrony_store::Signal;
 use isochrony_time::civil;
 
 use super::log_watcher::LogWatcher;
+use super::run_starts::RunStarts;
 use super::shared::{FollowedInner, failed};
 use crate::feed_counts::add;
 use crate::lateness::{MARK_INTERVAL, SilenceClock};
@@ -32,6 +33,8 @@ pub(super) struct FollowSource {
     next: i64,
     /// End of the samples read, and their last clock run: the next reader announces a break between.
     last_run: Option<(i64, u32)>,
+    /// None if samples have no times.
+    run_starts: Option<Arc<RunStarts>>,
     /// As of the last poll; later additions were backfilled.
     samples_before_next: i64,
     committed: Option<i64>,
@@ -49,6 +52,8 @@ pub(super) struct FollowSource {
 impl FollowSource {
     pub(super) fn new(followed: Arc<FollowedInner>, within: Range<i64>, segment: u64) -> Self {
         let silence_clock = SilenceClock::new(followed.signal.rate(), followed.options.lateness);
+        let clock = followed.clock.as_ref();
+        let run_starts = clock.map(|clock| clock.starts.open());
         Self {
             signal: followed.signal.clone(),
             followed,
@@ -57,6 +62,7 @@ impl FollowSource {
             segment,
             reader: None,
             last_run: None,
+            run_starts,
             samples_before_next: 0,
             committed: None,
             clock: RunClock::start(),
@@ -98,6 +104,11 @@ impl FollowSource {
         if samples == 0 {
             self.next = end;
             return Ok(false);
+        }
+        // Before the clock is that of the new runs.
+        if let Some(starts) = &self.run_starts {
+            let before = self.last_run.map(|(_, run)| run);
+            starts.add(&self.signal, range.clone(), before);
         }
         let stored = match &self.followed.clock {
             Some(times) => times.stored(&self.followed.store, &self.signal),

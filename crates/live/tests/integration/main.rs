@@ -4,4 +4,5 @@ mod clock_estimator;
 mod connections;
 mod descriptions;
 mod feeds;
+mod followed_runs;
 mod sessions;
