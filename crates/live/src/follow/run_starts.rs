@@ -1,9 +1,9 @@
 //! Where runs of a followed signal begin, and the time that the run before had announced there.
 //!
-//! A pass that finds the end of a run announces that nothing before the time of the next index follows, and in a silence
-//! that of later indices. The next run may begin before. Its times are then compared with what the clock of the run
-//! before gives its first index. That clock and index are recorded, so rows that are late do not depend on when a pass
-//! finds commits, unless it has given the index up.
+//! A pass that finds the end of a run announces that nothing before the time of the next index follows, and in a
+//! silence that of later indices. The next run may begin before. Its times are then compared with what the clock of the
+//! run before gives its first index. That clock and index are recorded, so rows that are late do not depend on when a
+//! pass finds commits, unless it has given the index up.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
