@@ -1395,7 +1395,9 @@ def run_tasklets(
     resume: bool,
     calls: tuple[Callable[..., Any], Callable[..., Any]],
     results: dict[str, Any],
-    watchers: tuple[Callable[[int, int, int, int], object] | None, Callable[[], object] | None],
+    watchers: tuple[
+        Callable[[int, int, int, int], object] | None, Callable[[], object] | None, Callable[[], bool] | None
+    ],
 ) -> dict[str, Any]: ...
 def decode_mseed(records: list[tuple[bytes, int, int, bool, int]], /) -> list[npt.NDArray[np.generic] | None]: ...
 def find_mseed_run(window: bytes, start: int, most: int, rest: int, /) -> tuple[int, int]: ...

@@ -1,6 +1,8 @@
 //! Options of an executor.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use isochrony_tune::TuningMode;
@@ -33,6 +35,8 @@ pub struct ExecutorOptions {
     pub journal: Option<PathBuf>,
     /// Tunes how many workers take tasklets. No effect on a single worker.
     pub tuning: Option<TuningMode>,
+    /// While it is true, tuning does not measure: what calls functions, such as a cluster, is not complete yet.
+    pub tuning_pause: Option<Arc<AtomicBool>>,
 }
 
 impl Default for ExecutorOptions {
@@ -49,6 +53,7 @@ impl Default for ExecutorOptions {
             keep_every: Duration::from_secs(1),
             journal: None,
             tuning: None,
+            tuning_pause: None,
         }
     }
 }

@@ -55,12 +55,13 @@ impl PoolTuning {
         self.tuning.configuration().workers
     }
 
-    /// Returns the number of workers if it changes.
+    /// Returns the number of workers if it changes. `is_paused`: throughput says nothing of the configuration.
     pub(crate) fn poll(
         &mut self,
         elapsed: Duration,
         workers: &[WorkerReport],
         progress: &TaskletProgress,
+        is_paused: bool,
     ) -> Option<usize> {
         let results: u64 = workers.iter().map(|worker| worker.items).sum();
         let busy: Duration = workers.iter().map(|worker| worker.busy).sum();
@@ -79,6 +80,10 @@ impl PoolTuning {
                 ..StageWindow::default()
             }],
         };
+        if is_paused {
+            self.tuning.skip(counters);
+            return None;
+        }
         self.tuning.poll(counters).map(|next| next.workers)
     }
 

@@ -13,6 +13,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
@@ -270,7 +271,10 @@ impl WorkerPool<'_> {
 
     fn tune(&self, tuning: &mut PoolTuning) {
         let workers = self.shared.lock().extra.workers.clone();
-        if let Some(workers) = tuning.poll(self.start.elapsed(), &workers, &self.progress) {
+        let pause = self.options.tuning_pause.as_ref();
+        let is_paused = pause.is_some_and(|pause| pause.load(Ordering::Relaxed));
+        let next = tuning.poll(self.start.elapsed(), &workers, &self.progress, is_paused);
+        if let Some(workers) = next {
             self.gate.set_limit(workers);
         }
     }

@@ -181,6 +181,18 @@ class ClusterRun:
             return present, present
         return max(present, self._scaling.most * max(workers.values(), default=1)), present
 
+    def joined_count(self) -> int:
+        """Count the slots that have joined and are not lost.
+
+        Returns:
+            Number of slots.
+
+        >>> run.joined_count()  # doctest: +SKIP
+        8
+        """
+        with self._lock:
+            return len(self._slots)
+
     def worker_count(self) -> int:
         """Count the current workers.
 

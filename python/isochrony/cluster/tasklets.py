@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import pickle
 import threading
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MAX_LOSSES = 3
 #: Seconds for which a call waits for a slot before it looks whether the run has ended.
 _SLOT_WAIT_S = 0.25
+#: Seconds for which slots of the workers that there are at the start may take to join.
+_JOIN_S = 5.0
 
 
 class TaskletSlots:
@@ -36,18 +39,30 @@ class TaskletSlots:
 
     Parameters:
         options: of the run; its `on` and `paths`.
+        uses_first: whether a call gets the free slot that joined first, so that n calls at a time use n slots.
     """
 
-    def __init__(self, options: RunOptions) -> None:
+    def __init__(self, options: RunOptions, *, uses_first: bool = False) -> None:
         payload = pickled((FUNCTIONS, list(options.paths.items()), this_process()))
         self._run = ClusterRun(options.on, payload, options)
         self._lock = threading.Lock()
         self._calls: Counter[str] = Counter()
         self._here = 0
+        self._uses_first = uses_first
+        #: Taken while the free slots are looked through.
+        self._choosing = threading.Lock()
+        #: In the order in which they joined.
+        self._numbers: dict[Slot, int] = {}
+        self._expected, self._begun = 0, time.monotonic()
 
     def count(self) -> int:
-        """Slots of the current workers."""
-        return self._run.slot_counts()[0]
+        """Slots of the current workers. Call it once, before the first function."""
+        self._expected = self._run.slot_counts()[0]
+        return self._expected
+
+    def are_joining(self) -> bool:
+        """Whether slots of the start are still to join, unless they are too late."""
+        return self._run.joined_count() < self._expected and time.monotonic() - self._begun < _JOIN_S
 
     def wrapped(self, work: Callable[..., object], tasklet: str) -> Callable[..., object]:
         """A function of inputs and outputs that calls `work` on a slot."""
@@ -87,15 +102,15 @@ class TaskletSlots:
         return value
 
     def _answer(self, call: bytes, tasklet: str) -> bytes:
-        losses = 0
-        while losses < MAX_LOSSES:
+        lost: Counter[tuple[str, int]] = Counter()
+        while (losses := _deaths(lost)) < MAX_LOSSES:
             slot = self._slot()
             slot.send(call)
             answer = slot.receive()
             if answer is False:
                 raise KeyboardInterrupt
             if answer is True:
-                losses += 1
+                lost[slot.name, slot.number] += 1
                 continue
             with self._lock:
                 self._calls[slot.name] += 1
@@ -110,7 +125,32 @@ class TaskletSlots:
         while (slot := self._run.next_slot(_SLOT_WAIT_S, True)) is None:
             if self._run.is_stopped():
                 raise KeyboardInterrupt
-        return slot
+        return self._first_free(slot) if self._uses_first else slot
+
+    def _first_free(self, slot: Slot) -> Slot:
+        """The one that joined first of a slot and all that are free."""
+        with self._choosing:
+            free = [slot]
+            try:
+                while (other := self._run.next_slot(0.0, False)) is not None:
+                    free.append(other)
+            except BaseException:
+                self._give_back(free)
+                raise
+            for one in free:
+                self._numbers.setdefault(one, len(self._numbers))
+            first = min(free, key=self._numbers.__getitem__)
+            self._give_back([one for one in free if one is not first])
+            return first
+
+    def _give_back(self, slots: list[Slot]) -> None:
+        for slot in slots:
+            self._run.give_back(slot)
+
+
+def _deaths(lost: Counter[tuple[str, int]]) -> int:
+    """How often a worker was lost with a call, by its slots that were: with a worker, its free slots are lost, too."""
+    return max(len({worker for worker, _ in lost}), max(lost.values(), default=0))
 
 
 class FunctionCalls:

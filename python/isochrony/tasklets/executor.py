@@ -23,7 +23,7 @@ from ..output.progress import ImportProgress
 from ..running.options import MAX_WORKERS, RunOptions, worker_count
 from ..running.status_files import PoolStatus
 from ..steps.chain import Chain
-from ..tuning.configuration import Configuration
+from ..tuning.configuration import Configuration, cluster_machine
 from ..tuning.pools import PoolTuningRequest
 from .identity import NoIdentityError, forget, identity
 from .output import Output
@@ -243,7 +243,9 @@ class Executor:
         paths: path prefixes of stores on these workers, by path prefix here.
         tune: True: change the number of workers during the run when trials show a gain; "recommend": change nothing,
             and report the best number; or a `Configuration` of an earlier run, or the path of its file. Outputs stay
-            the same. Needs ``workers="auto"``; not with `on`.
+            the same. Needs ``workers="auto"``. With `on`: the number of the cluster's slots (threads of its workers)
+            that are given tasklets, the first that joined; a configuration that used all slots of another cluster uses
+            all of this one, and one that used fewer at most as many. A cluster with one slot has no tuning report.
 
     Raises:
         OptionError: a parameter out of range, or a combination that is refused.
@@ -288,13 +290,16 @@ class Executor:
         is_tuned = PoolTuningRequest.of(tune, (), has_buffers=False, checks_identity=False) is not None
         if workers is None:
             workers = "auto" if is_tuned else 1
+        if is_tuned and on is not None and not is_auto(workers):
+            raise OptionError(
+                f"tune={tune!r} is refused with workers={workers!r}: on a cluster it changes how many of the cluster's "
+                "slots are given tasklets, and workers= has no effect on them; leave out workers="
+            )
         if is_tuned and not is_auto(workers):
             raise OptionError(
                 f"tune={tune!r} is refused with workers={workers!r}, which is all that it could change; give "
                 'workers="auto", or leave out one of them'
             )
-        if is_tuned and on is not None:
-            raise OptionError(f"tune={tune!r} works on this machine, not on a cluster; leave out tune= or on=")
         self._tune = tune
         choice("order", order, ("disk", "given"))
         choice("on_workers", on_workers, _PLACES)
@@ -368,7 +373,12 @@ class Executor:
     def _request(self) -> PoolTuningRequest | None:
         """What is tuned: a configuration is for tasklets of the same functions."""
         functions = sorted({one.function_name for one in self.tasklets})
-        return PoolTuningRequest.of(self._tune, functions, has_buffers=False)
+        machine = ""
+        if self._tune is not False and self._place.on is not None:
+            from ..cluster.connect import processors_of
+
+            machine = cluster_machine(processors_of(self._place.on))
+        return PoolTuningRequest.of(self._tune, functions, has_buffers=False, machine=machine)
 
     def _reported(
         self, done: dict[str, Any], results: dict[str, Any], resume: bool, request: PoolTuningRequest | None
@@ -434,7 +444,7 @@ class Executor:
             return
         from ..cluster.tasklets import TaskletSlots
 
-        slots = TaskletSlots(self._place)
+        slots = TaskletSlots(self._place, uses_first=self._tune is not False)
         try:
             yield slots
         finally:
@@ -444,10 +454,12 @@ class Executor:
         results: dict[str, Any] = {}
         described, calls, settings = self._described(slots), (_call, _took), self._settings
         request = self._request()
+        if slots is not None:
+            count = min(max(slots.count(), 1), MAX_WORKERS)
+            settings = settings | {"workers": count, "prefetch": 0}
+            request = None if request is None else request.of_slots(count)
         if request is not None:
             settings = settings | {"tuning": request.json()}
-        if slots is not None:
-            settings = settings | {"workers": min(max(slots.count(), 1), MAX_WORKERS), "prefetch": 0}
         shown = nullcontext() if request is None else PoolStatus("tasklets", request.shown())
         with ImportProgress("running", enabled=None if progress else False) as line, shown as status:
 
@@ -461,7 +473,8 @@ class Executor:
 
             try:
                 stop = None if slots is None else slots.stop
-                watchers = (watch if progress or status is not None else None, stop)
+                is_joining = None if slots is None or request is None else slots.are_joining
+                watchers = (watch if progress or status is not None else None, stop, is_joining)
                 done = run_tasklets(described, settings, resume, calls, results, watchers)
                 if slots is not None:
                     done["notes"] = [*done["notes"], *slots.notes()]

@@ -98,9 +98,14 @@ def cluster_machine(processors: Iterable[str | None]) -> str:
     return f"{_CLUSTER} of {', '.join(names)}" if names else _CLUSTER
 
 
+def is_cluster(machine: str) -> bool:
+    """Whether `Configuration.machine` is a cluster."""
+    return machine.startswith(_CLUSTER)
+
+
 def _differ(machine: str, other: str) -> bool:
     """Whether two machines are known to differ. Of a cluster without workers it is not known."""
-    are_clusters = machine.startswith(_CLUSTER) and other.startswith(_CLUSTER)
+    are_clusters = is_cluster(machine) and is_cluster(other)
     return machine != other and not (are_clusters and _CLUSTER in (machine, other))
 
 
@@ -123,7 +128,8 @@ class Configuration:
     run of the same plan on a machine, or a cluster, of the same kind.
 
     Attributes:
-        workers: number of threads that compute at the same time; on a cluster, of slots that are given tasks.
+        workers: number of threads that compute at the same time; on a cluster, of slots that are given tasks or
+            tasklets.
         replicas: number of replicas of each stage, in order of the plan; for a plan that runs in tasks, the largest
             number of workers; on a cluster, the number of slots that it had. A cluster with another number of slots
             uses all if all were used, else as many as were used, or as there are. Empty: as many as a run with these
@@ -375,8 +381,8 @@ class TuningReport:
         plain_error: the same of that assumption.
         windows: number of measurement windows.
         decisions: a `TuningDecision` each, in order: those about places of functions, and the newest 128 others.
-        advice: texts: with ``tune="recommend"`` what is recommended about cuts and about the size of tasks, and why, or
-            why nothing can be said about them.
+        advice: texts: with ``tune="recommend"`` what is recommended about cuts, about the size of tasks and, on a
+            cluster, about the tasks of a message, and why, or why nothing can be said about them.
 
     >>> import numpy as np, isochrony as iso
     >>> plan = iso.scan(np.arange(4_000_000.0), rate=1000).rewindow(1000).power()

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ..errors.native import OptionError
 from ..output.progress import bytes_text
-from .configuration import Configuration, TuningDecision, TuningReport, TuningRequest, checked_tune
+from .configuration import Configuration, TuningDecision, TuningReport, TuningRequest, checked_tune, is_cluster
 
 __all__ = ["PoolTuningRequest"]
 
@@ -29,14 +29,22 @@ class PoolTuningRequest(TuningRequest):
     Attributes:
         has_buffers: whether buffers have a size that can be chosen: those of `nbuffer`.
         states: what the model's servers are called.
+        slots: of the cluster whose workers execute; 0: this machine executes.
     """
 
     has_buffers: bool = False
     states: tuple[str, ...] = ()
+    slots: int = 0
 
     @classmethod
     def of(
-        cls, tune: object, written: Sequence[object], *, has_buffers: bool, checks_identity: bool = True
+        cls,
+        tune: object,
+        written: Sequence[object],
+        *,
+        has_buffers: bool,
+        checks_identity: bool = True,
+        machine: str = "",
     ) -> Self | None:
         """The request of a run; None: it is not tuned.
 
@@ -44,7 +52,8 @@ class PoolTuningRequest(TuningRequest):
             tune: what the user gave.
             written: what makes it another run: a configuration is for runs with the same.
             has_buffers: as the attribute.
-            checks_identity: whether `written` is known.
+            checks_identity: whether `written` and `machine` are known.
+            machine: of the cluster that executes; empty: this machine.
 
         Raises:
             OptionError: `tune` is no legal value, or a configuration of another kind of run or machine.
@@ -54,10 +63,13 @@ class PoolTuningRequest(TuningRequest):
             return None
         identity = hashlib.sha256(repr(list(written)).encode()).hexdigest()[:16]
         states = ("reading", "executing", "writing") if has_buffers else ("executing",)
-        request = cls("change", plan=identity, has_buffers=has_buffers, states=states)
+        request = cls("change", plan=identity, machine=machine, has_buffers=has_buffers, states=states)
         if not isinstance(given, Configuration):
             return request if given is True else replace(request, mode="recommend")
         own = Configuration(given.workers, buffer_bytes=given.buffer_bytes, threads=given.threads)
+        if is_cluster(given.machine) and len(given.replicas) == 1 and not has_buffers:
+            # The slots that its cluster had.
+            own = replace(own, replicas=given.replicas)
         is_of_plan = replace(given, plan="", machine="", pin=False) != own
         if bool(given.buffer_bytes) != has_buffers or is_of_plan:
             kind = "iso.nbuffer" if has_buffers else "an iso.Executor"
@@ -66,13 +78,27 @@ class PoolTuningRequest(TuningRequest):
                 "tuning.configuration"
             )
         if checks_identity:
-            given.check(identity)
+            given.check(identity, machine)
         return replace(request, mode="apply", configuration=given)
+
+    def of_slots(self, slots: int) -> Self:
+        """The request for a cluster with so many slots: a configuration of all slots of another cluster uses all."""
+        given = self.configuration
+        if given is not None:
+            used_all = bool(given.replicas) and given.workers >= given.replicas[0]
+            given = replace(given, workers=slots if used_all else min(given.workers, slots), replicas=(slots,))
+        return replace(self, slots=slots, configuration=given)
+
+    @property
+    def _worker(self) -> str:
+        return "slot" if self.slots else "worker"
 
     def named(self, fields: dict[str, Any]) -> Configuration:
         """A configuration of the run, with its identity and machine."""
         buffer = fields["link_bytes"][0] if self.has_buffers else 0
-        return replace(TuningRequest.named(self, fields), link_bytes=(), buffer_bytes=buffer)
+        replicas = (self.slots,) if self.slots else ()
+        named = TuningRequest.named(self, fields)
+        return replace(named, replicas=replicas, link_bytes=(), buffer_bytes=buffer)
 
     def json(self) -> str:
         """As Rust reads it."""
@@ -102,18 +128,18 @@ class PoolTuningRequest(TuningRequest):
             return f"{self.states[found['stage']['stage']]} is always busy"
         if isinstance(found, dict) and "threads" in found:
             gain = 100 * found["threads"]["thread_gain"]
-            return f"all workers are busy; one more is predicted to gain {gain:.1f} %"
+            return f"all {self._worker}s are busy; one more is predicted to gain {gain:.1f} %"
         return None
 
     def _worded(self, decision: TuningDecision) -> TuningDecision:
-        reason = decision.reason.replace("thread", "worker").replace(
+        reason = decision.reason.replace("thread", self._worker).replace(
             "samples/s", "bytes/s" if self.has_buffers else "/s"
         )
         return replace(decision, reason=reason, _text=self._line(decision, reason))
 
     def _shown(self, configuration: Configuration) -> str:
         buffers = f", buffers of {bytes_text(configuration.buffer_bytes)}" if self.has_buffers else ""
-        return f"{configuration.workers} worker{'' if configuration.workers == 1 else 's'}{buffers}"
+        return f"{configuration.workers} {self._worker}{'' if configuration.workers == 1 else 's'}{buffers}"
 
     def _line(self, decision: TuningDecision, reason: str) -> str:
         start = f"at {decision.at_s:.2f} s: "

@@ -12,6 +12,7 @@ mod report;
 mod scans;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use isochrony_tasklets::{Executor, ReturnValue, SignalRange, Tasklet};
 use isochrony_workers::ProcessPool;
@@ -47,7 +48,7 @@ pub(crate) fn explain_tasklets(
         on_result,
         results,
     };
-    let made = executor(tasklets, settings, calls)?;
+    let made = executor(tasklets, settings, calls, None)?;
     let mut text = crate::interpreter::detach(py, || made.executor.explain(resume))?;
     for place in made.places {
         text += &place;
@@ -58,7 +59,7 @@ pub(crate) fn explain_tasklets(
 
 /// Executes tasklets. Returned values, and results of plans that no journal can keep, go to `results`. `progress` gets
 /// bytes done and in total, tasklets done and in total; `stop` is called if the run ends before its tasklets, and ends
-/// what functions wait for.
+/// what functions wait for; tuning measures nothing until `is_joining` returns false.
 #[pyfunction]
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
@@ -67,21 +68,28 @@ pub(crate) fn run_tasklets<'py>(
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
     results: Py<PyDict>,
-    watchers: (Option<Py<PyAny>>, Option<Py<PyAny>>),
+    watchers: (Option<Py<PyAny>>, Option<Py<PyAny>>, Option<Py<PyAny>>),
 ) -> Result<Bound<'py, PyDict>> {
-    let (progress, stop) = watchers;
+    let (progress, stop, is_joining) = watchers;
     let (call, on_result) = calls;
     let calls = Callbacks {
         call,
         on_result,
         results,
     };
-    let run = executor(tasklets, settings, calls)?;
+    let pause = is_joining.map(|is_joining| (is_joining, Arc::new(AtomicBool::new(true))));
+    let flag = pause.as_ref().map(|(_, flag)| Arc::clone(flag));
+    let run = executor(tasklets, settings, calls, flag)?;
     let (done, raised, processes) = crate::interpreter::detach(py, || {
         let mut raised = None;
         let done = run.executor.run(resume, &mut |so_far| {
             let looked = crate::interpreter::attach(|py| -> PyResult<()> {
                 py.check_signals()?;
+                if let Some((is_joining, flag)) = &pause
+                    && flag.load(Ordering::Relaxed)
+                {
+                    flag.store(is_joining.call0(py)?.is_truthy(py)?, Ordering::Relaxed);
+                }
                 match &progress {
                     Some(progress) => {
                         let far = (
@@ -130,9 +138,11 @@ fn executor(
     tasklets: Vec<TaskletDescription<'_>>,
     settings: ExecutorSettings,
     calls: Callbacks,
+    tuning_pause: Option<Arc<AtomicBool>>,
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
     let mut options = settings.options()?;
+    options.tuning_pause = tuning_pause;
     // A function notices Ctrl-C in the main thread; a plan needs another thread.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);

@@ -1,5 +1,7 @@
 //! Tuned executions find workers and give the same samples.
 
+use std::sync::atomic::AtomicBool;
+
 use isochrony_tasklets::TuningMode;
 use isochrony_tune::{Configuration, Outcome};
 
@@ -58,6 +60,16 @@ fn an_applied_number_of_workers_is_that_of_the_run() {
     let tuning = report.tuning.expect("it was tuned");
     assert_eq!(tuning.configuration, Some(configuration(2)));
     assert!(tuning.decisions.is_empty());
+}
+
+#[test]
+fn nothing_is_measured_while_tuning_is_paused() {
+    for (is_paused, measures) in [(true, false), (false, true)] {
+        let mut options = tuned(2, TuningMode::Measure);
+        options.tuning_pause = Some(Arc::new(AtomicBool::new(is_paused)));
+        let tuning = sleepers(options, 200).tuning.expect("it was tuned");
+        assert_eq!(tuning.windows > 0, measures, "{tuning:?}");
+    }
 }
 
 #[test]

@@ -69,6 +69,11 @@ impl PolledTuning {
         (*next != before).then_some(next)
     }
 
+    /// Takes a reading at which throughput says nothing of the configuration: a window begins there.
+    pub fn skip(&mut self, counters: RunCounters) {
+        self.begun = counters;
+    }
+
     /// The report so far.
     #[must_use]
     pub fn report(&self) -> &TuningReport {
@@ -182,6 +187,25 @@ mod tests {
             let tuning = tuned(TuningMode::Measure, 1, rate, 0.02, |_| rate);
             assert_eq!(tuning.report().windows, windows, "{rate}");
         }
+    }
+
+    #[test]
+    fn what_was_skipped_is_in_no_window() {
+        let mut tuning = tuned(TuningMode::Measure, 1, 10.0, 0.025, |_| 1000.0);
+        let windows = tuning.report().windows;
+        let counters = |elapsed_s, delivered| RunCounters {
+            elapsed_s,
+            delivered,
+            stages: vec![StageWindow::default()],
+            ..RunCounters::default()
+        };
+        for at in 1..100 {
+            tuning.skip(counters(f64::from(at), f64::from(at)));
+        }
+        assert_eq!(tuning.report().windows, windows);
+        tuning.poll(counters(100.0, 2099.0));
+        assert_eq!(tuning.report().windows, windows + 1);
+        assert!((tuning.report().rate - 2000.0).abs() < 1e-6);
     }
 
     #[test]
