@@ -84,7 +84,9 @@ def test_results_are_the_bits_of_one_thread(plan: iso.Plan, client: Any) -> None
 
 def test_a_recommendation_is_of_the_plan_and_of_a_kind_of_cluster(recommended: Configuration) -> None:
     assert (recommended.workers, recommended.replicas) == (SLOTS, (SLOTS,))
-    assert (recommended.batch_tasks, recommended.task_bytes, recommended.threads) == (0, 0, 0)
+    assert (recommended.task_bytes, recommended.threads) == (0, 0)
+    # By what messages took here; 0: each slot decides.
+    assert 0 <= recommended.batch_tasks <= 32
     assert recommended.io == recommended.cuts == recommended.link_bytes == ()
     assert recommended.machine.startswith("a cluster of ")
     assert recommended.plan

@@ -2,6 +2,7 @@
 //!
 //! Pure functions without threads, clock or I/O; seeded randomness. Times are seconds, rates items per second.
 
+mod batch_advice;
 mod configuration;
 pub mod controller;
 mod error;
@@ -16,6 +17,7 @@ mod task_advice;
 pub mod trust;
 mod window;
 
+pub use batch_advice::{BatchAdvice, MessageTimes, TravelTimes};
 pub use configuration::{Configuration, ConfigurationLimits, StartSettings};
 pub use controller::{Controller, ControllerOptions, Decision, Outcome};
 pub use error::TuneError;

@@ -7,7 +7,7 @@ pub const MIN_ADVICE_S: f64 = 0.2;
 /// A smaller predicted gain is within what two runs differ by.
 pub const MIN_ADVICE_GAIN: f64 = 0.05;
 /// Share of its time that the thread which takes results must wait for them; else it limits the run, whatever the size.
-const MIN_CONSUMER_WAIT: f64 = 0.1;
+pub(crate) const MIN_CONSUMER_WAIT: f64 = 0.1;
 const FACTOR: u64 = 2;
 
 /// Times of a run in tasks of one size.

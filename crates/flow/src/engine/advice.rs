@@ -1,4 +1,5 @@
-//! [`Advice`]: what a run with `TuningMode::Recommend` says about cuts and task size, which it does not change.
+//! [`Advice`]: what a run with `TuningMode::Recommend` says about cuts, task size and messages to slots, which it
+//! does not change.
 
 use isochrony_tune::TuningReport;
 
@@ -21,6 +22,7 @@ pub(crate) enum AdvisedValue {
     /// Stage of each operator.
     Cuts(Vec<usize>),
     TaskBytes(u64),
+    BatchTasks(usize),
 }
 
 impl Advice {
@@ -47,6 +49,10 @@ impl Advice {
             }
             AdvisedValue::TaskBytes(bytes) => {
                 configuration.task_bytes = bytes;
+                report.predicted_gain.unwrap_or(0.0)
+            }
+            AdvisedValue::BatchTasks(tasks) => {
+                configuration.batch_tasks = tasks;
                 report.predicted_gain.unwrap_or(0.0)
             }
         };

@@ -7,7 +7,7 @@ use isochrony_runtime::{Interrupt, start_scoped_helper, start_worker};
 use isochrony_tune::TuneError;
 
 use super::measured_costs::measured_costs;
-use super::remote::Dispatcher;
+use super::remote::{Dispatcher, advise_batch};
 use super::running_tasks::RunningTasks;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
@@ -177,6 +177,7 @@ pub(crate) fn run(
         reports.extend(begun.into_iter().filter_map(|worker| worker.join().ok()));
         done = Some(ran);
     });
+    let messages = dispatcher.as_ref().map(Dispatcher::message_times);
     reports.extend(dispatcher.into_iter().flat_map(Dispatcher::into_results));
     let ran = match done {
         Some(Ok(ran)) => ran,
@@ -206,10 +207,13 @@ pub(crate) fn run(
     report.workers = reports.iter().map(|one| one.summary()).collect();
     report.idle += scheduler.consumer_wait();
     report.peak_bytes = memory.peak();
-    if let Some(tuning) = options.tuning.filter(|tuning| tuning.recommends())
-        && let Some(tasks) = local
-    {
-        tuning.advise(tasks.advise_size(subgraphs, &report));
+    if let Some(tuning) = options.tuning.filter(|tuning| tuning.recommends()) {
+        let size = local.map(|tasks| tasks.advise_size(subgraphs, &report));
+        let batch =
+            messages.map(|messages| advise_batch(messages, scheduler.consumer_wait(), &report));
+        size.into_iter()
+            .chain(batch)
+            .for_each(|advice| tuning.advise(advice));
     }
     Ok(Some(ParallelExecution {
         executor,

@@ -150,10 +150,51 @@ fn a_recommendation_changes_nothing_and_is_a_configuration_of_the_plan() {
     assert!(ran.tuning.windows > 0);
     assert!(ran.tuning.decisions.is_empty());
     let found = ran.tuning.configuration.unwrap();
-    assert_eq!(found, configuration(SLOTS, SLOTS, 0));
+    assert_eq!(found, configuration(SLOTS, SLOTS, found.batch_tasks));
     let again = tuned(&plan, TuningMode::Apply(found.clone()), 0, 0);
     assert_eq!(again.output, expected(&plan));
     assert_eq!(again.tuning.configuration, Some(found));
+}
+
+#[test]
+fn a_recommendation_states_how_many_tasks_a_message_should_carry() {
+    // Each slot begins with single tasks in messages of 10 ms, and carries more only with time.
+    let plan = plan(6000);
+    let slow = tuned(&plan, TuningMode::Recommend, 10, 0);
+    let found = slow.tuning.configuration.unwrap();
+    assert!(
+        (2..=32).contains(&found.batch_tasks),
+        "{found} {:?}",
+        slow.tuning.advice
+    );
+    let [advice] = &slow.tuning.advice[..] else {
+        panic!("{:?}", slow.tuning.advice);
+    };
+    assert!(
+        advice.starts_with(&format!("batch_tasks={} instead of ", found.batch_tasks)),
+        "{advice}"
+    );
+    assert!(slow.tuning.predicted_gain.unwrap() >= 0.05, "{advice}");
+    let applied = tuned(&plan, TuningMode::Apply(found), 10, 0);
+    assert_eq!(applied.output, slow.output);
+    assert!(applied.tuning.advice.is_empty());
+    assert!(
+        tuned(&plan, TuningMode::Measure, 0, 0)
+            .tuning
+            .advice
+            .is_empty()
+    );
+}
+
+#[test]
+fn no_number_of_tasks_is_recommended_where_messages_cost_nothing() {
+    let fast = tuned(&self::plan(20_000), TuningMode::Recommend, 0, 0);
+    let found = fast.tuning.configuration.unwrap();
+    assert_eq!(found.batch_tasks, 0, "{:?}", fast.tuning.advice);
+    let [advice] = &fast.tuning.advice[..] else {
+        panic!("{:?}", fast.tuning.advice);
+    };
+    assert!(advice.starts_with("batch_tasks: "), "{advice}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub struct TuningReport {
     pub start: StartSettings,
     /// How the places of functions were decided before the start, in plan order.
     pub places: Vec<PlaceDecision>,
-    /// What is recommended about cuts and task size, or why nothing can be said about them.
+    /// What is recommended about cuts, task size and messages to slots, or why nothing can be said about them.
     pub advice: Vec<String>,
     /// Predicted gain of the recommendation, as a share.
     pub predicted_gain: Option<f64>,

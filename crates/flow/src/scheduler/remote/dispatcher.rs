@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::start_worker;
 
 use isochrony_store::shard_cache::CacheReport;
+use isochrony_tune::MessageTimes;
 
 use super::active_slots::ActiveSlots;
 use super::events::StreamTable;
@@ -48,6 +49,7 @@ pub(crate) struct Dispatcher<'a> {
     slots: Arc<ActiveSlots>,
     results: Mutex<Vec<WorkerResult>>,
     counts: Mutex<TaskCounts>,
+    times: Mutex<MessageTimes>,
     /// For tests: seed of random changes of slots and batches.
     shuffle: Option<u64>,
 }
@@ -57,6 +59,29 @@ struct SentBatch {
     tasks: Vec<PlacedTask>,
     /// Tuning did not state the size.
     has_own_size: bool,
+}
+
+/// The answer to a batch.
+struct Answer {
+    /// When it was first waited for.
+    awaited: Instant,
+    arrived: Instant,
+    /// What its tasks took, but those that are repeated.
+    took: Duration,
+    is_complete: bool,
+}
+
+impl Answer {
+    /// It is awaited after the one before it was taken in.
+    fn add_to(&self, times: &mut MessageTimes, batch: &SentBatch) {
+        let seconds = |since: Instant| (self.arrived - since).as_secs_f64();
+        let busy_s = self.took.as_secs_f64();
+        let (wait_s, travel_s) = (
+            seconds(self.awaited) - busy_s,
+            seconds(batch.begun) - busy_s,
+        );
+        times.add(batch.tasks.len(), busy_s, wait_s, travel_s);
+    }
 }
 
 impl<'a> Dispatcher<'a> {
@@ -89,6 +114,7 @@ impl<'a> Dispatcher<'a> {
                     .map(ParallelSubgraph::task_count)
                     .sum(),
             )),
+            times: Mutex::default(),
             shuffle,
         }
     }
@@ -96,6 +122,19 @@ impl<'a> Dispatcher<'a> {
     /// For tuning.
     pub(crate) fn running(&self, tasks: RunningTasks) -> RunningCluster {
         RunningCluster::new(tasks, &self.slots, self.placed.is_some(), MAX_BATCH)
+    }
+
+    /// What messages took so far.
+    pub(crate) fn message_times(&self) -> MessageTimes {
+        MessageTimes {
+            in_flight: BATCHES_IN_FLIGHT,
+            most_tasks: MAX_BATCH,
+            ..*self.times()
+        }
+    }
+
+    fn times(&self) -> MutexGuard<'_, MessageTimes> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn counts(&self) -> MutexGuard<'_, TaskCounts> {
@@ -206,9 +245,12 @@ impl<'a> Dispatcher<'a> {
                 continue;
             };
             match self.receive(&mut *slot, batch, &place, &mut result) {
-                Ok(took) => {
+                Ok(answer) => {
                     if batch.has_own_size {
-                        own_size = next_batch_size(own_size, batch.tasks.len(), took);
+                        own_size = next_batch_size(own_size, batch.tasks.len(), answer.took);
+                    }
+                    if answer.is_complete {
+                        answer.add_to(&mut self.times(), batch);
                     }
                     sent.pop_front();
                 }
@@ -350,8 +392,10 @@ impl<'a> Dispatcher<'a> {
         SentBatch { begun, tasks, .. }: &SentBatch,
         place: &Option<SlotPlace>,
         result: &mut WorkerResult,
-    ) -> Result<Duration, SlotError> {
+    ) -> Result<Answer, SlotError> {
+        let awaited = Instant::now();
         let answer = slot.receive()?;
+        let arrived = Instant::now();
         let host = slot.name();
         let codec = ResultCodec {
             subgraphs: &self.split.subgraphs,
@@ -374,7 +418,7 @@ impl<'a> Dispatcher<'a> {
                 placed.report(place, report);
             }
         }
-        let mut took = Duration::ZERO;
+        let (mut took, mut is_complete) = (Duration::ZERO, true);
         let mut refused = None;
         for (placed, done) in tasks.iter().zip(decoded.results) {
             let task = &placed.task;
@@ -389,8 +433,12 @@ impl<'a> Dispatcher<'a> {
                     let output = done.output.begun_at(*begun);
                     self.split.scheduler.complete(task, output);
                 }
-                Err(why) if !self.retry_later(task) => refused = Some((task, why)),
-                Err(_) => {}
+                Err(why) => {
+                    is_complete = false;
+                    if !self.retry_later(task) {
+                        refused = Some((task, why));
+                    }
+                }
             }
         }
         if let Some((task, why)) = refused {
@@ -400,7 +448,12 @@ impl<'a> Dispatcher<'a> {
         self.shuffle
             .iter()
             .for_each(|&seed| self.slots.shuffle(seed));
-        Ok(took)
+        Ok(Answer {
+            awaited,
+            arrived,
+            took,
+            is_complete,
+        })
     }
 
     /// All further tasks fail, of each subgraph: earlier results still reach the sinks.

@@ -29,13 +29,15 @@
 //! window ([`placed_tasks`]). Order and results are unaffected.
 //!
 //! **Tuning** changes how many tasks a batch carries, how large they are, and how many slots are given any
-//! ([`RunningCluster`](running_cluster::RunningCluster)).
+//! ([`RunningCluster`](running_cluster::RunningCluster)). What messages took recommends how many tasks they should carry
+//! ([`batch_advice`]).
 //!
 //! **Feeds** run in stages ([`stages`](super::stages)) in the client's process. Slots compute blocks of replicated
 //! stages: a message has a block's samples and their context, results return through the stage's reorder buffer. A
 //! worker has stand-ins for recordings that stay with the client.
 
 mod active_slots;
+mod batch_advice;
 mod blocks;
 mod dispatcher;
 mod events;
@@ -55,6 +57,7 @@ pub use isochrony_placement::DispatchOptions;
 
 use crate::Cause;
 
+pub(super) use batch_advice::advise_batch;
 pub(super) use blocks::{BlockBatch, PlacedBlock};
 pub(super) use dispatcher::Dispatcher;
 pub(super) use events::StreamTable;
