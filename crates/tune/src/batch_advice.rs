@@ -10,8 +10,8 @@ const MIN_MESSAGES: f64 = 4.0;
 /// Times of messages of a run on a cluster.
 ///
 /// A message is sent at `s`, its answer arrives at `a`, that of the message before it was taken in at `p`, and its tasks
-/// compute for `c`. Its slot waited for `a - max(s, p) - c`. Where that is more than nothing, the message did not wait behind the one
-/// before it, so it travelled, both ways and with what encodes and decodes it, for `a - s - c`.
+/// compute for `c`. Its slot waited for `a - max(s, p) - c`. Where that is more than nothing, the message did not wait
+/// behind the one before it, so it travelled, both ways and with what encodes and decodes it, for `a - s - c`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MessageTimes {
     /// Slots.
@@ -275,7 +275,7 @@ mod tests {
         let times = MessageTimes {
             in_flight: 1,
             most_tasks: 1000,
-            ..simulated(4, 8000, 2, 1e-3, 4e-3)
+            ..simulated(4, 8000, 2, 1e-3, 3.97e-3)
         };
         assert_eq!(times.advice().unwrap().batch_tasks, 80);
     }
