@@ -187,17 +187,6 @@ fn a_recommendation_states_how_many_tasks_a_message_should_carry() {
 }
 
 #[test]
-fn no_number_of_tasks_is_recommended_where_messages_cost_nothing() {
-    let fast = tuned(&self::plan(20_000), TuningMode::Recommend, 0, 0);
-    let found = fast.tuning.configuration.unwrap();
-    assert_eq!(found.batch_tasks, 0, "{:?}", fast.tuning.advice);
-    let [advice] = &fast.tuning.advice[..] else {
-        panic!("{:?}", fast.tuning.advice);
-    };
-    assert!(advice.starts_with("batch_tasks: "), "{advice}");
-}
-
-#[test]
 fn a_configuration_is_applied_from_the_start() {
     let plan = plan(1000);
     let own = tuned(&plan, TuningMode::Measure, 0, 0);
