@@ -57,6 +57,9 @@ pub(crate) fn explain_tasklets(
     Ok(text)
 }
 
+/// `progress`, `stop` and `is_joining` of [`run_tasklets`].
+type Watchers = (Option<Py<PyAny>>, Option<Py<PyAny>>, Option<Py<PyAny>>);
+
 /// Executes tasklets. Returned values, and results of plans that no journal can keep, go to `results`. `progress` gets
 /// bytes done and in total, tasklets done and in total; `stop` is called if the run ends before its tasklets, and ends
 /// what functions wait for; tuning measures nothing until `is_joining` returns false.
@@ -68,7 +71,7 @@ pub(crate) fn run_tasklets<'py>(
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
     results: Py<PyDict>,
-    watchers: (Option<Py<PyAny>>, Option<Py<PyAny>>, Option<Py<PyAny>>),
+    watchers: Watchers,
 ) -> Result<Bound<'py, PyDict>> {
     let (progress, stop, is_joining) = watchers;
     let (call, on_result) = calls;
