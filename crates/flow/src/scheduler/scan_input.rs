@@ -12,19 +12,14 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{
     Break, Clock, OpError, PlannedReads, PortType, Portion, PortionOpener, PortionOverlap,
-    RangeOrigin, RangePortion, Recording, RunError, SEGMENT_SAMPLES, SharedRecording, Snapshot,
-    Source, SourceEvent,
+    RangeOrigin, RangePortion, Recording, RunError, SharedRecording, Snapshot, Source, SourceEvent,
 };
-
-const LONG_SEGMENT: u64 = 1 << 20;
 
 #[derive(Clone)]
 pub(super) struct ScanInput {
     pub(super) node: usize,
     pub(super) overlap: PortionOverlap,
     pub(super) segment: u64,
-    /// Samples of a segment that a task reads, where nothing reads ahead.
-    segment_in_task: u64,
     pub(super) recording: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
     /// Reads ahead for all workers; None: each task opens its own portion.
@@ -58,19 +53,10 @@ impl ScanInput {
             node,
             overlap,
             segment: *segment,
-            segment_in_task: *segment,
             recording: recording.clone(),
             snapshot,
             shared_reader: None,
         }))
-    }
-
-    /// For operators that read samples once ([`SubgraphPlan::reads_once`](super::subgraph::SubgraphPlan::reads_once)),
-    /// unless the plan states a length of its own.
-    pub(super) fn lengthen_segments(&mut self) {
-        if self.segment == SEGMENT_SAMPLES {
-            self.segment_in_task = LONG_SEGMENT;
-        }
     }
 
     pub(super) fn start_read_ahead(
@@ -97,10 +83,7 @@ impl ScanInput {
         if let Some(shared_reader) = &self.shared_reader {
             return shared_reader.open(task, portion);
         }
-        let open = |portion| {
-            let snapshot = &self.snapshot;
-            snapshot.open(portion, self.overlap, self.segment_in_task)
-        };
+        let open = |portion| self.snapshot.open(portion, self.overlap, self.segment);
         portion.map(open).transpose()
     }
 }

@@ -50,12 +50,9 @@ pub(super) fn split_subgraphs(
             ScanInput::new(graph, plan.nodes[scan.position].node, scan.overlap, several)
         });
         let inputs: Result<Option<Vec<ScanInput>>, RunError> = inputs.collect();
-        let Some(mut inputs) = inputs? else {
+        let Some(inputs) = inputs? else {
             continue;
         };
-        if plan.reads_once(graph) {
-            inputs.iter_mut().for_each(ScanInput::lengthen_segments);
-        }
         let totals = inputs.iter().map(|one| one.snapshot.total());
         let size = plan.task_size_for(size, totals.max().unwrap_or(0), graph);
         let operators = plan.nodes.iter().map(|one| graph.nodes[one.node].clone());

@@ -3,12 +3,8 @@
 use isochrony_time::Ratio;
 
 use super::task_contract::TaskContract;
-use crate::plan::Op;
-use crate::plan::graph::{Edge, Graph, GraphNode};
-use crate::{PortionOverlap, Resource};
-
-/// Bytes read for each byte of results, in [`SubgraphPlan::reads_once`].
-const MIN_BYTES_READ: f64 = 8.0;
+use crate::PortionOverlap;
+use crate::plan::graph::{Edge, Graph};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphNode {
@@ -87,25 +83,6 @@ impl SubgraphPlan {
             let recording = graph.nodes[one.node].op.recording();
             recording.is_some_and(|recording| recording.0.is_decoded())
         })
-    }
-
-    /// Whether samples pass the caches once: one operator computes, without Python, and gives little for what it reads.
-    /// Longer segments then cost nothing, and save the work for each.
-    pub(super) fn reads_once(&self, graph: &Graph) -> bool {
-        let operators = self.nodes.iter().filter(|one| !one.is_scan());
-        let mut operators = operators.map(|one| &graph.nodes[one.node]);
-        let computes = |node: &&GraphNode| node.properties.cost_ns > 0.0;
-        let is_native = |node: &GraphNode| {
-            !matches!(node.op, Op::Factory(_)) && node.properties.needs != Resource::Interpreter
-        };
-        let gives_little =
-            self.bytes_per_sample * MIN_BYTES_READ < self.bytes_read_per_sample(graph) as f64;
-        gives_little
-            && self.scans.len() == 1
-            && operators.clone().filter(computes).count() == 1
-            && operators.all(is_native)
-            && !self.settles()
-            && !self.decodes(graph)
     }
 
     pub(super) fn reduces(&self) -> bool {

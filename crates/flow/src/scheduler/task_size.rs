@@ -123,7 +123,7 @@ impl SubgraphPlan {
         }
     }
 
-    pub(super) fn bytes_read_per_sample(&self, graph: &Graph) -> u64 {
+    fn bytes_read_per_sample(&self, graph: &Graph) -> u64 {
         let bytes = self.scans.iter().map(|scan| {
             let port = graph.nodes[self.nodes[scan.position].node]
                 .properties
