@@ -135,7 +135,7 @@ fn a_recommendation_says_why_it_has_no_cuts() {
 
 #[test]
 fn a_task_size_is_recommended_where_tasks_compute_much_around_them() {
-    let plan = steps(stored(8 << 20), 60, 20.0, 1 << 12);
+    let plan = steps(stored(24 << 20), 60, 20.0, 1 << 12);
     // A task has at least four times what it needs around it.
     let (_, report) = recommended(&plan, |options| options.task = 1 << 10);
     let [advice] = &report.advice[..] else {
