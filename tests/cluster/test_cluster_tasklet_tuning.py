@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import queue
 import signal as signals
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +19,15 @@ import pytest
 
 import isochrony as iso
 from cluster_plans import local_cluster
+from cluster_tasklets import SAMPLES, doubling_store
 from isochrony import Configuration, OptionError
+from isochrony.cluster.client import ClusterRun
+from isochrony.cluster.tasklets import TaskletSlots, _deaths
 from isochrony.tuning.pools import PoolTuningRequest
 from tuning_reports import check_decisions
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
-SAMPLES = np.random.default_rng(3).normal(size=40_000).astype("f4")
 SLOTS = 4
 
 
@@ -34,10 +40,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[iso.Store]:
-    with iso.open(tmp_path / "s", "x") as store:
-        store.create("x", dtype="f4", rate=100).append(SAMPLES, at="2026-01-01")
-        store.create("doubled", dtype="f8", rate=100).reserve(len(SAMPLES))
-        store.commit()
+    with doubling_store(tmp_path / "s") as store:
         yield store
 
 
@@ -133,8 +136,42 @@ def test_it_is_fitted_to_a_cluster_with_another_number_of_slots(store: iso.Store
             assert sum(worker.tasklets > 0 for worker in report.workers) <= then
 
 
-def test_free_slots_of_a_lost_worker_count_as_one_loss(store: iso.Store, recommended: Configuration) -> None:
-    """Its first slot is lost with a call, and three more that are not used."""
+def test_free_slots_of_a_lost_worker_count_as_one_loss() -> None:
+    assert _deaths(Counter()) == 0
+    assert _deaths(Counter({("a", 0): 1, ("a", 1): 1, ("a", 2): 1})) == 1
+    assert _deaths(Counter({("a", 0): 1, ("b", 0): 1})) == 2
+    # Its process was started anew and was lost again.
+    assert _deaths(Counter({("a", 0): 3, ("a", 1): 1})) == 3
+
+
+class FakeSlot:
+    def __init__(self, name: str, *, drains: bool = False) -> None:
+        self.name, self._drains, self.has_left = name, drains, False
+
+    def is_draining(self) -> bool:
+        return self._drains
+
+    def leave(self) -> None:
+        self.has_left = True
+
+
+def test_the_first_free_slot_is_found_behind_one_that_leaves() -> None:
+    run = ClusterRun.__new__(ClusterRun)
+    run._ready, run._stopped = queue.SimpleQueue(), threading.Event()
+    slots: Any = TaskletSlots.__new__(TaskletSlots)
+    slots._run, slots._choosing, slots._numbers = run, threading.Lock(), {}
+    slots._joining = itertools.count()
+    first, later, leaving = FakeSlot("first"), FakeSlot("later"), FakeSlot("leaving", drains=True)
+    slots._numbers = {first: next(slots._joining)}
+    for one in (leaving, first):
+        run._ready.put(one)  # type: ignore[arg-type]
+    assert slots._first_free(later) is first
+    assert leaving.has_left
+    assert slots._first_free(run.next_slot(0.0, False)) is later
+    assert run._ready.empty()
+
+
+def test_a_worker_that_dies_while_one_slot_is_used_loses_nothing(store: iso.Store, recommended: Configuration) -> None:
     here = Path(store.path).parent / "once"
 
     def dies_once(inputs: Any, outputs: Any) -> Any:

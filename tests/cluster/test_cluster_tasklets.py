@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 import isochrony as iso
+from cluster_tasklets import SAMPLES, doubling_store
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
-
-SAMPLES = np.random.default_rng(3).normal(size=40_000).astype("f4")
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +28,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[iso.Store]:
-    with iso.open(tmp_path / "s", "x") as store:
-        store.create("x", dtype="f4", rate=100).append(SAMPLES, at="2026-01-01")
-        store.create("doubled", dtype="f8", rate=100).reserve(len(SAMPLES))
-        store.commit()
+    with doubling_store(tmp_path / "s") as store:
         yield store
 
 

@@ -1,4 +1,4 @@
-//! [`MessageTimes`]: what a run on a cluster says about how many tasks a message to a slot should carry.
+//! Recommends how many tasks a message to a slot of a cluster should carry, by what messages took ([`MessageTimes`]).
 
 use crate::task_advice::{MIN_ADVICE_GAIN, MIN_ADVICE_S, MIN_CONSUMER_WAIT};
 

@@ -240,6 +240,33 @@ class ClusterRun:
             return None
         return slot
 
+    def free_slots(self) -> list[Slot]:
+        """Take all slots that are ready now, without those of workers that are to leave.
+
+        Returns:
+            A list of `Slot`; each is to be used or given back.
+
+        Raises:
+            RunError: a worker cannot take part. The slots taken so far are given back.
+
+        >>> run.free_slots()  # doctest: +SKIP
+        []
+        """
+        free = []
+        try:
+            # One that leaves is None, too.
+            while not self._ready.empty():
+                slot = self.next_slot(0.0, False)
+                if slot is not None:
+                    free.append(slot)
+                elif self.is_stopped():
+                    break
+        except BaseException:
+            for slot in free:
+                self.give_back(slot)
+            raise
+        return free
+
     def give_back(self, slot: Slot) -> None:
         """Make a slot that `next_slot` returned available again.
 

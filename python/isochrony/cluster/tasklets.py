@@ -7,6 +7,7 @@ function writes to its outputs, and what it returns, come back. The client alone
 from __future__ import annotations
 
 import functools
+import itertools
 import pickle
 import threading
 import time
@@ -53,6 +54,7 @@ class TaskletSlots:
         self._choosing = threading.Lock()
         #: In the order in which they joined.
         self._numbers: dict[Slot, int] = {}
+        self._joining = itertools.count()
         self._expected, self._begun = 0, time.monotonic()
 
     def count(self) -> int:
@@ -111,6 +113,8 @@ class TaskletSlots:
                 raise KeyboardInterrupt
             if answer is True:
                 lost[slot.name, slot.number] += 1
+                with self._choosing:
+                    self._numbers.pop(slot, None)
                 continue
             with self._lock:
                 self._calls[slot.name] += 1
@@ -130,22 +134,19 @@ class TaskletSlots:
     def _first_free(self, slot: Slot) -> Slot:
         """The one that joined first of a slot and all that are free."""
         with self._choosing:
-            free = [slot]
             try:
-                while (other := self._run.next_slot(0.0, False)) is not None:
-                    free.append(other)
+                free = [slot, *self._run.free_slots()]
             except BaseException:
-                self._give_back(free)
+                self._run.give_back(slot)
                 raise
             for one in free:
-                self._numbers.setdefault(one, len(self._numbers))
+                if one not in self._numbers:
+                    self._numbers[one] = next(self._joining)
             first = min(free, key=self._numbers.__getitem__)
-            self._give_back([one for one in free if one is not first])
+            for one in free:
+                if one is not first:
+                    self._run.give_back(one)
             return first
-
-    def _give_back(self, slots: list[Slot]) -> None:
-        for slot in slots:
-            self._run.give_back(slot)
 
 
 def _deaths(lost: Counter[tuple[str, int]]) -> int:

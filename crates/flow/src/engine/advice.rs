@@ -39,23 +39,18 @@ impl Advice {
         let Some((change, configuration)) = self.change.zip(report.configuration.as_mut()) else {
             return;
         };
-        let other_gain = match change.value {
+        let mut other_gain = report.predicted_gain.unwrap_or(0.0);
+        match change.value {
             AdvisedValue::Cuts(cuts) => {
                 report.start.cuts = cuts;
                 // Those of the run, and what they gain, are for other stages.
                 configuration.replicas.clear();
                 configuration.link_bytes.clear();
-                0.0
+                other_gain = 0.0;
             }
-            AdvisedValue::TaskBytes(bytes) => {
-                configuration.task_bytes = bytes;
-                report.predicted_gain.unwrap_or(0.0)
-            }
-            AdvisedValue::BatchTasks(tasks) => {
-                configuration.batch_tasks = tasks;
-                report.predicted_gain.unwrap_or(0.0)
-            }
-        };
+            AdvisedValue::TaskBytes(bytes) => configuration.task_bytes = bytes,
+            AdvisedValue::BatchTasks(tasks) => configuration.batch_tasks = tasks,
+        }
         let gain = (1.0 + other_gain) * (1.0 + change.gain) - 1.0;
         report.predicted_gain = Some(gain);
     }

@@ -156,7 +156,7 @@ impl Controller {
                 && one.workers >= kept.workers
                 && replicas.clone().all(|(then, now)| then >= now)
                 && (one.workers > kept.workers || one.replicas != kept.replicas)
-                && (falls_behind || !self.lost.contains(one))
+                && (falls_behind || !self.rejected_sizes.contains(one))
         };
         if let Some(known) = self.settled.fitting(costs, falls_behind, is_more) {
             return Some((known.clone(), "it was kept at such a load".into(), None));
@@ -210,7 +210,7 @@ impl Controller {
         } = *check;
         let to = self.kept.clone();
         if outcome == Outcome::RolledBack {
-            self.lost.add(&to, &before);
+            self.rejected_sizes.add(&to, &before);
             self.slots.keep(&to, &before, &self.limits);
             self.kept = before.clone();
         } else {

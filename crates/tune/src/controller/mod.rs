@@ -17,10 +17,10 @@
 //!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
 //!   above zero (`trial`), and dropped once the upper bound is below `min_gain`.
 //! - *Watch*: a change of the load discards what was learnt (`load`). More threads and replicas are then applied at once
-//!   and checked afterwards (`load_change`), but those that lost a trial only if a feed is not kept up with. After a fall soon after a kept change, the earlier configuration is tried
-//!   first. Candidates about which noise left it open whether they gain, and rejected ones of which the model promises
-//!   much, are tried again after some time, the most promising one first, at most `max_retries` times: another program
-//!   may have taken a core meanwhile.
+//!   and checked afterwards (`load_change`), but those that were rejected in a trial only if a feed is not kept up with.
+//!   After a fall soon after a kept change, the earlier configuration is tried first. Candidates about which noise left
+//!   it open whether they gain, and rejected ones of which the model promises much, are tried again after some time, the
+//!   most promising one first, at most `max_retries` times: another program may have taken a core meanwhile.
 //!
 //! Throughput counts behind the last stage. If the plan has kept up with a feed for some time, fewer threads and
 //! replicas are tried, and kept if they save processor time per sample, within the limit of latency.
@@ -31,10 +31,10 @@ mod candidates;
 mod decision;
 mod load;
 mod load_change;
-mod lost_trials;
 mod model_check;
 mod options;
 mod quick_check;
+mod rejected_sizes;
 mod settled_loads;
 mod slots;
 mod stage_costs;
@@ -52,9 +52,9 @@ use crate::{Configuration, ConfigurationLimits, TuneError, Window};
 use candidates::{Candidate, Corrections, candidates, model_optimum};
 use load::LoadWatch;
 use load_change::{FeedWatch, LoadChange};
-use lost_trials::LostTrials;
 use model_check::CheckedGains;
 use quick_check::QuickCheck;
+use rejected_sizes::RejectedSizes;
 use settled_loads::SettledLoads;
 use slots::SlotChoice;
 use trial::{Trial, TrialState};
@@ -111,7 +111,7 @@ pub struct Controller {
     feed: FeedWatch,
     /// The configuration before a change at once of which it is not clear whether it gained.
     doubted: Option<Configuration>,
-    lost: LostTrials,
+    rejected_sizes: RejectedSizes,
     trials: usize,
     elapsed_s: f64,
     decisions: Vec<Decision>,
@@ -150,7 +150,7 @@ impl Controller {
             settled: SettledLoads::default(),
             feed: FeedWatch::default(),
             doubted: None,
-            lost: LostTrials::default(),
+            rejected_sizes: RejectedSizes::default(),
             trials: 0,
             elapsed_s: 0.0,
             decisions: Vec::new(),
@@ -277,7 +277,7 @@ impl Controller {
                     TrialState::Gain(gain) => self.keep(trial.0, gain),
                     TrialState::NoGain(gain) => {
                         self.decide(&trial.0, Some(gain), Outcome::Rejected);
-                        self.lost.add(&trial.0.configuration, &self.kept);
+                        self.rejected_sizes.add(&trial.0.configuration, &self.kept);
                         match trial.0.large_gain() {
                             Some(promised) if trial.0.repeats < MAX_DOUBTS => {
                                 self.try_again_later(trial.0, promised);
@@ -343,7 +343,7 @@ impl Controller {
         self.decide(&candidate, Some(gain), Outcome::Kept);
         (self.slots).keep(&self.kept, &candidate.configuration, &self.limits);
         let earlier = std::mem::replace(&mut self.kept, candidate.configuration);
-        self.lost.add(&earlier, &self.kept);
+        self.rejected_sizes.add(&earlier, &self.kept);
         self.before = Some(earlier);
         // They may gain beside this one.
         self.forget_trials();

@@ -1,5 +1,6 @@
 //! Slots of a cluster, which come and go during a run.
 
+use super::rejected_sizes::RejectedSizes;
 use super::settled_loads::SettledLoads;
 use super::{Controller, Outcome, State};
 use crate::{Configuration, ConfigurationLimits};
@@ -68,6 +69,7 @@ impl Controller {
         }
         self.forget_load();
         self.settled = SettledLoads::default();
+        self.rejected_sizes = RejectedSizes::default();
         self.before = None;
         self.observed.clear();
         self.state = State::Observe;

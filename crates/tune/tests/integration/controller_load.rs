@@ -146,7 +146,6 @@ fn a_change_at_once_that_is_worse_is_rolled_back() {
     }
 }
 
-/// Soon after threads were added, something else takes their cores: the configuration before is tried first.
 /// Beside another program throughput rises and falls. The model does not know why two threads are slower.
 #[test]
 fn what_lost_a_trial_is_not_applied_at_once() {
@@ -175,6 +174,7 @@ fn what_lost_a_trial_is_not_applied_at_once() {
     }
 }
 
+/// Soon after threads were added, something else takes their cores: the configuration before is tried first.
 #[test]
 fn after_a_fall_the_configuration_before_is_tried_first() {
     let mut plan = FormulaPlan::new(&[1e-6, 1e-6], 4, 1);

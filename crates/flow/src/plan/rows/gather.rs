@@ -20,8 +20,10 @@ use crate::{OpError, OpErrorKind};
 
 /// Smaller blocks are concatenated: a block costs more memory than its rows.
 const BLOCK_ROWS: usize = 8192;
-/// Most rows for which memory is reserved before they arrive.
-const MAX_RESERVED_ROWS: usize = 1 << 27;
+/// Most bytes of all columns reserved before rows arrive.
+const MAX_RESERVED_BYTES: u64 = 1 << 30;
+/// Of a value of [`PrimitiveColumn`]s.
+const VALUE_BYTES: u64 = 8;
 
 #[derive(Debug)]
 pub(crate) struct Gatherer {
@@ -53,6 +55,7 @@ impl Gatherer {
     }
 
     pub(crate) fn push(&mut self, rows: &Rows) -> Result<(), OpError> {
+        self.make_room(rows.batch().num_rows())?;
         self.rows += rows.batch().num_rows();
         for (column, part) in self.columns.iter_mut().zip(rows.batch().columns()) {
             column.push(part)?;
@@ -65,12 +68,42 @@ impl Gatherer {
             let seen = next.abs_diff(first).max(1);
             let all = self.rows as f64 * (samples as f64 / seen as f64);
             let more = (all.ceil() as usize).saturating_sub(self.rows);
-            let more = more.min(MAX_RESERVED_ROWS);
-            self.columns
-                .iter_mut()
-                .for_each(|column| column.expect(more));
+            self.reserve_expected(more);
         }
         Ok(())
+    }
+
+    /// All columns that are full double at the same time: memory that one has claimed still counts as free, until it is
+    /// written to.
+    fn make_room(&mut self, more: usize) -> Result<(), OpError> {
+        let growth = |column: &GatheredColumn| column.growth(more);
+        let growth: u64 = self.columns.iter().map(growth).sum();
+        if growth == 0 {
+            return Ok(());
+        }
+        let mut columns = self.columns.iter_mut();
+        if has_free_memory(growth) && columns.all(|column| column.try_reserve(more)) {
+            return Ok(());
+        }
+        let primitive = self.columns.iter().filter(|one| one.is_primitive());
+        let row_bytes = primitive.count() as u64 * VALUE_BYTES;
+        Err(OpErrorKind::ResultTooLarge {
+            gathered: row_bytes * self.rows as u64,
+            more: row_bytes * more as u64,
+        }
+        .into())
+    }
+
+    /// Without the memory for it, columns grow with the rows.
+    fn reserve_expected(&mut self, more: usize) {
+        let primitive = self.columns.iter().filter(|one| one.is_primitive());
+        let row_bytes = primitive.count() as u64 * VALUE_BYTES;
+        let most = (MAX_RESERVED_BYTES / row_bytes.max(1)) as usize;
+        let more = more.min(most);
+        if has_free_memory(row_bytes * more as u64) {
+            let columns = self.columns.iter_mut();
+            columns.for_each(|column| column.expect(more));
+        }
     }
 
     pub(crate) fn finish(self) -> Result<RecordBatch, ArrowError> {
@@ -106,6 +139,29 @@ impl GatheredColumn {
             Self::Floats(values) => values.push(part),
             Self::Times(values) => values.push(part),
             Self::Others(parts) => Ok(parts.push(part)?),
+        }
+    }
+
+    fn is_primitive(&self) -> bool {
+        !matches!(self, Self::Others(_))
+    }
+
+    /// Bytes by which it grows for so many rows; 0 if it has room for them.
+    fn growth(&self, more: usize) -> u64 {
+        match self {
+            Self::Integers(values) => values.growth(more),
+            Self::Floats(values) => values.growth(more),
+            Self::Times(values) => values.growth(more),
+            Self::Others(_) => 0,
+        }
+    }
+
+    fn try_reserve(&mut self, more: usize) -> bool {
+        match self {
+            Self::Integers(values) => values.try_reserve(more),
+            Self::Floats(values) => values.try_reserve(more),
+            Self::Times(values) => values.try_reserve(more),
+            Self::Others(_) => true,
         }
     }
 
@@ -152,7 +208,6 @@ impl<T: ArrowPrimitiveType> PrimitiveColumn<T> {
                 part.data_type()
             ))
         })?;
-        self.make_room(part.len())?;
         self.values.extend_from_slice(part.values());
         match part.nulls() {
             Some(nulls) => self.nulls.append_buffer(nulls),
@@ -161,22 +216,22 @@ impl<T: ArrowPrimitiveType> PrimitiveColumn<T> {
         Ok(())
     }
 
-    /// The vector doubles; memory is allocated only when written to.
-    fn make_room(&mut self, more: usize) -> Result<(), OpError> {
-        if self.values.capacity() - self.values.len() >= more {
-            return Ok(());
+    /// The vector doubles.
+    fn growth(&self, more: usize) -> u64 {
+        match self.values.capacity() - self.values.len() >= more {
+            true => 0,
+            false => self.values.len().max(more) as u64 * VALUE_BYTES,
         }
-        let bytes = |values: usize| (values * size_of::<T::Native>()) as u64;
-        let room = has_free_memory(bytes(self.values.len().max(more)));
-        if !room || self.values.try_reserve(more).is_err() {
-            return Err(OpErrorKind::ResultTooLarge {
-                gathered: bytes(self.values.len()),
-                more: bytes(more),
-            }
-            .into());
+    }
+
+    /// Memory is allocated only when written to.
+    fn try_reserve(&mut self, more: usize) -> bool {
+        if self.growth(more) == 0 {
+            return true;
         }
+        let has_room = self.values.try_reserve(more).is_ok();
         prefer_large_pages(self.values.spare_capacity_mut());
-        Ok(())
+        has_room
     }
 
     /// If this fails, the vector grows with the rows.
@@ -287,7 +342,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(100))]
 
         #[test]
         fn a_table_has_the_rows_of_its_batches(

@@ -1,4 +1,4 @@
-//! [`advise_batch`]: what a run on a cluster says about how many tasks a message to a slot should carry.
+//! [`advise_batch`]: words the recommendation of how many tasks a message to a slot should carry.
 
 use std::time::Duration;
 

@@ -62,7 +62,7 @@ struct SentBatch {
 }
 
 /// The answer to a batch.
-struct Answer {
+struct BatchAnswer {
     /// When it was first waited for.
     awaited: Instant,
     arrived: Instant,
@@ -71,7 +71,7 @@ struct Answer {
     is_complete: bool,
 }
 
-impl Answer {
+impl BatchAnswer {
     /// It is awaited after the one before it was taken in.
     fn add_to(&self, times: &mut MessageTimes, batch: &SentBatch) {
         let seconds = |since: Instant| (self.arrived - since).as_secs_f64();
@@ -392,7 +392,7 @@ impl<'a> Dispatcher<'a> {
         SentBatch { begun, tasks, .. }: &SentBatch,
         place: &Option<SlotPlace>,
         result: &mut WorkerResult,
-    ) -> Result<Answer, SlotError> {
+    ) -> Result<BatchAnswer, SlotError> {
         let awaited = Instant::now();
         let answer = slot.receive()?;
         let arrived = Instant::now();
@@ -448,7 +448,7 @@ impl<'a> Dispatcher<'a> {
         self.shuffle
             .iter()
             .for_each(|&seed| self.slots.shuffle(seed));
-        Ok(Answer {
+        Ok(BatchAnswer {
             awaited,
             arrived,
             took,

@@ -1,4 +1,5 @@
-//! Whether `memory=` has room for the largest item of each link at the same time. Pure.
+//! [`StagePlan::has_room_for_items`]: whether `memory=` has room for the largest item of each link at the same time.
+//! Pure.
 //!
 //! A link accepts any item, and one that is full may be exceeded by one item. So the room for one item per link is what
 //! stages need beyond what one thread needs; a plan without it is not cut.

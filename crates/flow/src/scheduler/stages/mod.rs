@@ -13,7 +13,7 @@
 //!                   for room    when a link behind it is full;
 //!                   for a core  when it is ready, and all threads compute something else.
 //!  Memory budget:   what is in a link counts for the stage that made it, until the next one drops it. A plan is cut
-//!                   only if the largest item of each link fits ([`link_room`]).
+//!                   only if the largest item of each link fits ([`link_room`]), or if its cells show in results.
 //! ```
 //!
 //! **Results have the same bits as in one thread.** On each edge an operator gets the same samples, breaks and marks in

@@ -25,13 +25,17 @@ impl StagePlan {
         let stages = StageBuilder::new(graph, &options).build()?;
         match stages.has_room_for_items(graph, &options) {
             true => Ok(stages),
-            false => Err("memory= has no room for an item in each link between stages"),
+            false => Err(
+                "half of memory= has no room for the largest item of each link between stages; raise memory=, or scan with a shorter segment=",
+            ),
         }
     }
 
     fn check(options: &RunOptions<'_>) -> Result<(), &'static str> {
         if options.memory < MIN_MEMORY {
-            return Err("memory= has no room for what stages pass to each other");
+            return Err(
+                "memory= has no room for what stages pass to each other; give 4 MiB or more",
+            );
         }
         Ok(())
     }
