@@ -10,7 +10,7 @@ const PREFETCH_DISTANCE: usize = 2 * 4096;
 const START_BYTES: usize = 1024;
 const LINE_BYTES: usize = 64;
 
-/// Prefetches what a loop reads next but one page, on CPUs where that gains something.
+/// Prefetches data two pages ahead of a loop, on CPUs where that is faster.
 #[derive(Clone, Copy)]
 pub(crate) struct PagePrefetch {
     is_useful: bool,

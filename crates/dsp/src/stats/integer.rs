@@ -24,7 +24,7 @@ pub trait Integer: Sample {
     /// Upper bound.
     const HIGHEST: Self::Extreme;
 
-    /// Sums at most `BLOCK` samples; without `SQUARES` those are zero. Must be `#[inline(always)]`.
+    /// Sums at most `BLOCK` samples; without `SQUARES` the sum of squares is unspecified. Must be `#[inline(always)]`.
     fn block<L: Level, const SQUARES: bool>(level: L, samples: &[Self]) -> Block<Self::Extreme>;
 
     /// Sum and sum of squares of at most `BLOCK` samples. Must be `#[inline(always)]`.

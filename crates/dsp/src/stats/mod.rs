@@ -148,13 +148,7 @@ pub fn means_and_extremes_on<T: Statistic>(
     window: usize,
     out: &mut [Summary<T::Extreme>],
 ) -> Result<usize, DspError> {
-    let count = check_output(samples.len(), window, out.len())?;
-    isa.run(MeansAndExtremes(Summaries {
-        samples,
-        window,
-        out,
-    }));
-    Ok(count)
+    summarise::<T, false>("means_and_extremes", isa, samples, window, out)
 }
 
 /// [`summaries`] on an instruction set; the same bits on all.
@@ -167,8 +161,19 @@ pub fn summaries_on<T: Statistic>(
     window: usize,
     out: &mut [Summary<T::Extreme>],
 ) -> Result<usize, DspError> {
-    let count = check_output(samples.len(), window, out.len())?;
-    isa.run(Summaries {
+    summarise::<T, true>("summaries", isa, samples, window, out)
+}
+
+/// `M2`: whether it is needed.
+fn summarise<T: Statistic, const M2: bool>(
+    operator: &'static str,
+    isa: Isa,
+    samples: &[T],
+    window: usize,
+    out: &mut [Summary<T::Extreme>],
+) -> Result<usize, DspError> {
+    let count = check_output(operator, samples.len(), window, out.len())?;
+    isa.run(Summaries::<T, M2> {
         samples,
         window,
         out,
@@ -177,8 +182,12 @@ pub fn summaries_on<T: Statistic>(
 }
 
 /// Number of full windows.
-fn check_output(samples: usize, window: usize, out: usize) -> Result<usize, DspError> {
-    let operator = "summaries";
+fn check_output(
+    operator: &'static str,
+    samples: usize,
+    window: usize,
+    out: usize,
+) -> Result<usize, DspError> {
     match samples.checked_div(window) {
         None => Err(DspError::ZeroWindow { operator }),
         Some(expected) if out < expected => Err(DspError::OutputLength {
@@ -190,39 +199,26 @@ fn check_output(samples: usize, window: usize, out: usize) -> Result<usize, DspE
     }
 }
 
-struct Summaries<'a, T: Statistic> {
+struct Summaries<'a, T: Statistic, const M2: bool> {
     samples: &'a [T],
     window: usize,
     out: &'a mut [Summary<T::Extreme>],
 }
 
-impl<T: Statistic> Kernel for Summaries<'_, T> {
+impl<T: Statistic, const M2: bool> Kernel for Summaries<'_, T, M2> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self, level: L) {
         for (window, out) in self.samples.chunks_exact(self.window).zip(self.out) {
-            let mut moments = T::Moments::default();
-            moments.update(level, window);
-            *out = moments.finish();
-        }
-    }
-}
-
-struct MeansAndExtremes<'a, T: Statistic>(Summaries<'a, T>);
-
-impl<T: Statistic> Kernel for MeansAndExtremes<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<L: Level>(self, level: L) {
-        let Summaries {
-            samples,
-            window,
-            out,
-        } = self.0;
-        for (window, out) in samples.chunks_exact(window).zip(out) {
-            *out = T::Moments::mean_and_extremes(level, window);
+            *out = match M2 {
+                true => {
+                    let mut moments = T::Moments::default();
+                    moments.update(level, window);
+                    moments.finish()
+                }
+                false => T::Moments::mean_and_extremes(level, window),
+            };
         }
     }
 }

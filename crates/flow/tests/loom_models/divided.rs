@@ -1,5 +1,6 @@
 //! Work that its owner and a helper compute in parts, under every interleaving of both threads with at most three
-//! preemptions: each part is computed once, and the owner's join returns when all are, with nobody left that refers to the work.
+//! preemptions: each part is computed once, and the owner's join returns when all are, with nobody left that refers to
+//! the work.
 
 use std::sync::Arc;
 

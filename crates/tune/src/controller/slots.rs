@@ -87,3 +87,38 @@ impl Controller {
         self.slots.used.filter(|_| self.slots.is_tried)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ControllerOptions;
+
+    #[test]
+    fn sizes_that_other_slots_rejected_may_be_tried_again() {
+        let of = |slots: usize, workers: usize| Configuration {
+            workers,
+            replicas: vec![slots],
+            link_bytes: Vec::new(),
+            task_bytes: 0,
+            batch_tasks: 0,
+        };
+        let limits = ConfigurationLimits {
+            min_workers: 1,
+            workers: 8,
+            replicas: vec![8],
+            min_link_bytes: 0,
+            max_link_bytes: 0,
+            min_task_bytes: 0,
+            max_task_bytes: 0,
+            max_batch_tasks: 0,
+        };
+        let options = ControllerOptions::default();
+        let mut controller = Controller::new(of(8, 8), limits, options).unwrap();
+        controller.rejected_sizes.add(&of(8, 6), &of(8, 8));
+        controller.set_slots(8, 1);
+        assert!(controller.rejected_sizes.contains(&of(8, 6)));
+        controller.set_slots(4, 1);
+        controller.set_slots(8, 1);
+        assert!(!controller.rejected_sizes.contains(&of(8, 6)));
+    }
+}

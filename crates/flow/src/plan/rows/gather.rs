@@ -393,6 +393,40 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_does_not_fit_says_how_large_all_its_columns_are() {
+        let mut gatherer = Gatherer::new(fields());
+        let rows = batch(0, 1000, false);
+        gatherer.push(&Rows::new(rows, 0..1000, 1000)).unwrap();
+        // Each of three columns of 8 bytes would fit in what an address space has.
+        let more = 1 << 38;
+        let error = gatherer.make_room(more).unwrap_err();
+        let OpErrorKind::ResultTooLarge {
+            gathered,
+            more: asked,
+        } = error.kind()
+        else {
+            panic!("{error}");
+        };
+        assert_eq!((*gathered, *asked), (3 * 8 * 1000, 3 * 8 << 38));
+        assert_eq!(error.code(), "result_too_large");
+    }
+
+    #[test]
+    fn no_more_is_reserved_for_many_columns_than_for_few() {
+        let names = ["a", "b", "c", "d"].map(|name| Field::new(name, DataType::Float64, false));
+        let mut gatherer = Gatherer::new(Fields::intern(names));
+        gatherer.reserve_expected(usize::MAX);
+        let bytes: usize = (gatherer.columns.iter())
+            .map(|column| match column {
+                GatheredColumn::Floats(values) => values.values.capacity() * 8,
+                other => panic!("{other:?}"),
+            })
+            .sum();
+        // Nothing where memory is scarce.
+        assert!(bytes == 0 || bytes as u64 == MAX_RESERVED_BYTES, "{bytes}");
+    }
+
+    #[test]
     fn rows_of_another_type_are_refused() {
         let mut gatherer = Gatherer::new(Fields::intern([Field::new("x", DataType::Int64, false)]));
         let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
