@@ -407,7 +407,7 @@ mod tests {
         else {
             panic!("{error}");
         };
-        assert_eq!((*gathered, *asked), (3 * 8 * 1000, 3 * 8 << 38));
+        assert_eq!((*gathered, *asked), (3 * 8 * 1000, (3 * 8) << 38));
         assert_eq!(error.code(), "result_too_large");
     }
 
